@@ -26,7 +26,8 @@ const (
 	AnyOf
 )
 
-// Group joins predicates. An empty AllOf is true, an empty AnyOf is false.
+// Group joins predicates. An empty AllOf says nothing, wherever it stands: it keeps every row, its negation too, and a
+// group around it is as if it were not there. An empty AnyOf is false.
 type Group struct {
 	Connector Connector
 	Parts     []Predicate
@@ -70,10 +71,10 @@ func Q(pairs ...any) Predicate {
 	return &Group{Parts: parts}
 }
 
-// And is true where every part is.
+// And is true where every part is. Without parts it says nothing, even in a Not or an Or.
 func And(parts ...Predicate) Predicate { return &Group{Connector: AllOf, Parts: parts} }
 
-// Or is true where at least one part is.
+// Or is true where at least one part is. Without parts it is false.
 func Or(parts ...Predicate) Predicate { return &Group{Connector: AnyOf, Parts: parts} }
 
 // Not is true where the part is not: false or unknown.

@@ -56,9 +56,9 @@ type Conn interface {
 	// else until they are closed.
 	Query(ctx context.Context, call Call) (Rows, error)
 	// Control runs statements that manage transactions (BEGIN, SAVEPOINT, COMMIT, PREPARE TRANSACTION, ...)
-	// together in one round trip, never cached and never as prepared statements, and returns the command tag
-	// of the last: a server that answers COMMIT with the tag ROLLBACK has rolled back and reports no error.
-	Control(ctx context.Context, statements ...string) (tag string, err error)
+	// together in one round trip, never cached and never as prepared statements. After an error the rest of
+	// them does not run.
+	Control(ctx context.Context, statements ...string) (Answer, error)
 	// Status is the transaction status after the last answer of the server.
 	Status() Status
 	// Release gives the connection back: to the pool when it is idle and clean, else it is closed.
@@ -70,7 +70,8 @@ type Conn interface {
 // Call is one statement with its arguments.
 type Call struct {
 	// Before are control statements to send ahead in the same round trip: BEGIN travels with the first
-	// statement of a transaction. If one of them fails, the statement does not run.
+	// statement of a transaction. They run before anything else that the call needs, preparing SQL included, so
+	// that a SAVEPOINT stands before the statement can fail. If one of them fails, the statement does not run.
 	Before []string
 	// SQL is the statement, with placeholders $1, $2, ...
 	SQL string
@@ -80,6 +81,18 @@ type Call struct {
 	// once for each, in order, in as few round trips as the database allows. With Query the rows of all runs
 	// follow one another.
 	Batch [][]any
+	// ReadOnly: hare rendered SQL itself as a SELECT, so that it does not write. A distributed transaction commits
+	// a database in which only such statements ran without preparing it.
+	ReadOnly bool
+}
+
+// Answer is what a server says to control statements.
+type Answer struct {
+	// Tag is the command tag of the last statement, without its counts: a server that answers COMMIT or PREPARE
+	// TRANSACTION with the tag ROLLBACK has rolled back and reports no error.
+	Tag string
+	// Row is the first row that any of the statements returned, as text; NULL is the empty string.
+	Row []string
 }
 
 // Rows are the rows of one query.

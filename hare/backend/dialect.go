@@ -41,9 +41,12 @@ type Dialect interface {
 	// Pattern turns the text a caller looks for into the argument that Match binds: '%', '_' and the escape
 	// character in it are matched literally.
 	Pattern(match TextMatch, text string) string
-	// Compute is left op right for op in + - * / %, both of type t.
+	// Compute is left op right for op in + - * / %, a result of type t. The operands are numbers of any kind and
+	// need no parentheses around them; neither does what In and Match return, nor Compute. A decimal type without
+	// a Precision has as many digits as the number needs.
 	Compute(op string, t ColumnType, left, right string) string
-	// Argument is a placeholder for a value of type t where the database could not infer the type.
+	// Argument is a placeholder for a value of type t where the database could not infer the type. A decimal
+	// type without a Precision is, as for Compute, a decimal of any digits.
 	Argument(t ColumnType, placeholder string) string
 	// Rows is a table expression for bulk inserts, one column for each type, its columns bound as Lists to
 	// the placeholders, to be used as "INSERT INTO t (...) SELECT * FROM " + Rows. ok is false where the

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// conn is a session for as long as its caller has it.
+type conn struct {
+	*session
+	pooled   *pgxpool.Conn // the pool's connection, or
+	own      *pgx.Conn     // a connection of its own
+	busy     atomic.Bool   // a call is running or its rows are open
+	returned bool
+}
+
+// Exec runs the call and returns the number of rows that it wrote. A call without arguments may have several statements
+// in its SQL, separated by semicolons; the rows of all are counted.
+func (c *conn) Exec(ctx context.Context, call backend.Call) (int64, error) {
+	if err := c.enter(); err != nil {
+		return 0, err
+	}
+	defer c.leave()
+	written, err := c.session.exec(ctx, call)
+	if err != nil {
+		return 0, err
+	}
+	return written, nil
+}
+
+// Query runs the call and returns its rows.
+func (c *conn) Query(ctx context.Context, call backend.Call) (backend.Rows, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	r, err := c.session.query(ctx, call)
+	if err != nil {
+		c.leave()
+		return nil, err
+	}
+	r.leave = c.leave
+	return r, nil
+}
+
+// Control runs statements that manage transactions, in one message of the simple protocol.
+func (c *conn) Control(ctx context.Context, statements ...string) (string, error) {
+	if err := c.enter(); err != nil {
+		return "", err
+	}
+	defer c.leave()
+	if len(statements) == 0 {
+		return "", nil
+	}
+	results := c.pg.Exec(ctx, joined(statements))
+	tag := ""
+	for results.NextResult() {
+		if answer, err := results.ResultReader().Close(); err == nil {
+			tag = answer.String()
+		}
+	}
+	if err := results.Close(); err != nil {
+		return "", failure(err)
+	}
+	return tag, nil
+}
+
+// Status is the transaction status after the last answer of the server.
+func (c *conn) Status() backend.Status {
+	if c.returned || c.pg.IsClosed() {
+		return backend.StatusClosed
+	}
+	return backend.Status(c.pg.TxStatus())
+}
+
+// Release gives the connection back to the pool, which keeps it only if it is idle and whole, or closes it.
+func (c *conn) Release() {
+	if c.returned {
+		return
+	}
+	c.returned = true
+	if c.pooled != nil {
+		c.pooled.Release()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
+	defer cancel()
+	_ = c.own.Close(ctx) // the socket is closed whatever the error
+}
+
+// Discard closes the connection without waiting for the server.
+func (c *conn) Discard() {
+	if c.returned {
+		return
+	}
+	c.returned = true
+	own := c.own
+	if c.pooled != nil {
+		own = c.pooled.Hijack()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = own.Close(ctx) // a context that is done makes pgx close the socket at once
+}
+
+// enter claims the connection for one call.
+func (c *conn) enter() error {
+	if c.returned {
+		return &backend.Error{Class: backend.ClassConnection, Message: "the connection has been given back", NotDone: true}
+	}
+	if !c.busy.CompareAndSwap(false, true) {
+		return unsent("the connection is busy: the rows of its last query are not closed, or another goroutine is using it")
+	}
+	return nil
+}
+
+func (c *conn) leave() { c.busy.Store(false) }
+
+// joined makes one message of several statements. A statement that ends in a comment cannot swallow the next.
+func joined(statements []string) string {
+	if len(statements) == 1 {
+		return statements[0]
+	}
+	return strings.Join(statements, ";\n")
+}

@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hare-go/hare/features"
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// database is one configured database. Its pool starts with the first Acquire, because a pool dials as soon as it is
+// there.
+type database struct {
+	alias   string
+	options options
+	config  *pgxpool.Config
+
+	mu     sync.RWMutex
+	pool   *pgxpool.Pool
+	closed bool
+}
+
+// Features is what PostgreSQL can do.
+func (d *database) Features() features.Features { return supported }
+
+// Dialect is how PostgreSQL spells what hare says.
+func (d *database) Dialect() backend.Dialect { return dialect{} }
+
+// Acquire takes a connection from the pool.
+func (d *database) Acquire(ctx context.Context) (backend.Conn, error) {
+	pool, err := d.running()
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, d.options.acquireTimeout)
+	defer cancel()
+	pooled, err := pool.Acquire(waiting)
+	if err != nil {
+		return nil, d.starved(ctx, waiting, pool, err)
+	}
+	return &conn{session: sessionOf(pooled.Conn(), d.options.statements), pooled: pooled}, nil
+}
+
+// Dial opens a connection outside the pool.
+func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
+	dialled, err := pgx.ConnectConfig(ctx, d.config.ConnConfig)
+	if err != nil {
+		return nil, connectFailure(err)
+	}
+	return &conn{session: sessionOf(dialled, d.options.statements), own: dialled}, nil
+}
+
+// Close closes the pool and its idle connections. It does not wait for connections in use.
+func (d *database) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	switch {
+	case d.pool == nil:
+	case d.pool.Stat().AcquiredConns() == 0:
+		d.pool.Close()
+	default:
+		// pgxpool waits until the last connection is released.
+		go d.pool.Close()
+	}
+}
+
+// running is the pool, started if need be.
+func (d *database) running() (*pgxpool.Pool, error) {
+	d.mu.RLock()
+	pool, closed := d.pool, d.closed
+	d.mu.RUnlock()
+	if pool != nil && !closed {
+		return pool, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, &backend.Error{Class: backend.ClassConnection, Message: "the connections have been closed", NotDone: true}
+	}
+	if d.pool == nil {
+		started, err := pgxpool.NewWithConfig(context.Background(), d.config)
+		if err != nil {
+			return nil, notDone(err)
+		}
+		d.pool = started
+	}
+	return d.pool, nil
+}
+
+// starved makes the error of an Acquire that got nothing: the pool is full, the caller has given up, or a connection
+// could not be opened.
+func (d *database) starved(ctx, waiting context.Context, pool *pgxpool.Pool, err error) error {
+	if waiting.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return connectFailure(err)
+	}
+	if ctx.Err() != nil {
+		return notDone(ctx.Err())
+	}
+	use := pool.Stat()
+	return &backend.Error{
+		Class: backend.ClassPool,
+		Message: fmt.Sprintf("no connection became free within %v: %d of %d are in use", d.options.acquireTimeout,
+			use.AcquiredConns(), use.MaxConns()),
+		NotDone: true,
+		Err:     err,
+	}
+}

@@ -1,0 +1,69 @@
+// Package postgres is hare's backend for PostgreSQL 14 and newer, built on pgx. A program imports it for its effect:
+//
+//	import _ "github.com/hare-go/hare/backends/postgres"
+//
+// It serves the URL schemes postgres and postgresql. A URL is libpq's, with several hosts if need be, which are tried in
+// order; what it leaves out comes from libpq's environment variables (PGHOST, PGUSER, PGPASSWORD, ...) and password
+// file, except the database, which the URL must name:
+//
+//	postgres://user:password@host:5432/database?max_size=32&statement_timeout=15s&sslmode=verify-full
+//
+// The options, all of them checked before anything is dialled:
+//
+//	min_size                connections kept open, 0 to max_size. Default 0: the first calls after a quiet time pay for
+//	                        dialling, and an idle program holds no server process
+//	max_size                most connections of the pool, 1 to 10000. Default 16
+//	pool_acquire_timeout    longest wait for a free connection: seconds, or a duration such as 15s. Default 30s
+//	connect_timeout         longest time to dial one host and log in, likewise. Default 10s
+//	statement_cache_size    prepared statements kept on each connection, 0 to 1000000. Default 512; with 0 each call
+//	                        costs a second round trip
+//	statement_timeout       the server's time-outs for a session: milliseconds, or a duration such as 15s or 250ms;
+//	lock_timeout            0 is none. Default: as the server, role or database is configured
+//	idle_in_transaction_session_timeout
+//	application_name        how the server's views and log name the sessions. Default PGAPPNAME, else "hare"
+//	search_path             schemas in which unqualified names are looked up
+//	sslmode                 disable, allow, prefer, require, verify-ca or verify-full. Default prefer, which accepts
+//	                        an unencrypted connection: use verify-full over a network
+//	sslrootcert             file of the authorities that may have signed the server's certificate, or "system"
+//	sslcert, sslkey         files of the client's certificate and its key
+//	target_session_attrs    which of several hosts will do: any, read-write, read-only, primary, standby or
+//	                        prefer-standby. Default any
+//	host, port, user, password, dbname
+//	                        in place of the same part of the address
+//
+// Sessions always have the time zone UTC. Statements are prepared once on each connection and then take one round trip.
+//
+// Besides the canonical values, arguments can be of any type that pgx encodes. Values of a query that no model describes
+// are bool, int64, float64, string, []byte, time.Time (timestamptz; timestamp and date as their instant in UTC),
+// backend.UUID, backend.Decimal, backend.JSON and backend.Array; every other type (interval, time, inet, ranges,
+// enumerations, ...) comes as the text that PostgreSQL prints.
+package postgres
+
+import (
+	"github.com/hare-go/hare/features"
+	"github.com/hare-go/hare/hare/backend"
+)
+
+func init() { backend.Register(driver{}, "postgres", "postgresql") }
+
+type driver struct{}
+
+// Features is what PostgreSQL can do.
+func (driver) Features() features.Features { return supported }
+
+// Open checks the URL and returns the database. Files of certificates are read, and nothing is dialled.
+func (driver) Open(cfg backend.Config) (backend.Database, error) {
+	s, err := parseURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	o, err := checkSettings(s)
+	if err != nil {
+		return nil, err
+	}
+	config, err := poolConfig(s, o)
+	if err != nil {
+		return nil, err
+	}
+	return &database{alias: cfg.Alias, options: o, config: config}, nil
+}

@@ -1,0 +1,148 @@
+package hare
+
+import (
+	"context"
+
+	"github.com/hare-go/hare/features"
+	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/compile"
+	"github.com/hare-go/hare/internal/schema"
+	"github.com/hare-go/hare/internal/session"
+)
+
+// Client is one configured database. It is safe for concurrent use.
+//
+// A statement joins the transaction that its context carries on this database (transactions.Atomic and
+// transactions.Distributed put it there), and runs on a connection of the pool where there is none. A client that a
+// [Distributed] hands out is bound to its transaction whatever the context is.
+type Client struct {
+	alias    string
+	owner    *Connections
+	db       backend.Database
+	compiler *compile.Compiler
+	level    *session.Level // the transaction that the client is bound to, or nil
+	refusal  error          // what every call returns, for an alias that a Distributed does not know
+}
+
+// Alias is the connection's name in the configuration.
+func (c *Client) Alias() string { return c.alias }
+
+// Features is what the database can do. They are known without a connection.
+func (c *Client) Features() features.Features {
+	if c.db == nil {
+		return features.Features{}
+	}
+	return c.db.Features()
+}
+
+// InTransaction reports whether the client is bound to a transaction that is still open, as those are that a
+// [Distributed] hands out. A client of [Connections] is bound to none, also while a context carries one for it.
+func (c *Client) InTransaction() bool { return c.level != nil && !c.level.Over() }
+
+// Database is the connection as its backend gives it, for packages that build on hare as transactions and leases do.
+// Statements sent through it join no transaction and get none of hare's checks and errors.
+func (c *Client) Database() backend.Database { return c.db }
+
+// Exec runs a statement and returns the number of rows that it wrote. The placeholders are $1, $2, ... on every
+// database. An argument is any value that a field of a model can have, or that the database's own driver takes.
+//
+// Statements that begin or end transactions and savepoints are a [*QueryError]: they are the business of package
+// transactions.
+func (c *Client) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
+	call, err := rawCall(sql, args)
+	if err != nil {
+		return 0, err
+	}
+	return c.exec(ctx, call)
+}
+
+// Query runs a statement and returns its rows, which the caller must close. Placeholders and arguments are as in
+// [Client.Exec]. Inside a transaction nothing else can run in it before the rows are closed.
+func (c *Client) Query(ctx context.Context, sql string, args ...any) (*Rows, error) {
+	call, err := rawCall(sql, args)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.query(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{rows: session.Stream(rows), alias: c.alias, sql: sql}, nil
+}
+
+func rawCall(sql string, args []any) (backend.Call, error) {
+	if word := transactionControl(sql); word != "" {
+		return backend.Call{}, &QueryError{Reason: word + " is for package transactions: use transactions.Atomic, nested for a savepoint"}
+	}
+	call := backend.Call{SQL: sql}
+	if len(args) > 0 {
+		call.Args = make([]any, len(args))
+		for i, arg := range args {
+			call.Args[i] = schema.Canonical(arg)
+		}
+	}
+	return call, nil
+}
+
+// exec runs a statement where it belongs.
+func (c *Client) exec(ctx context.Context, call backend.Call) (int64, error) {
+	run, err := c.runner(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err := run.Exec(ctx, call)
+	return n, ErrorFrom(c.alias, call.SQL, err)
+}
+
+// query runs a statement with rows where it belongs. An error of the rows themselves is not turned yet.
+func (c *Client) query(ctx context.Context, call backend.Call) (backend.Rows, error) {
+	run, err := c.runner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := run.Query(ctx, call)
+	return rows, ErrorFrom(c.alias, call.SQL, err)
+}
+
+// runner is what a statement of ctx runs on. Closing the connections does not reach into open transactions.
+func (c *Client) runner(ctx context.Context) (session.Runner, error) {
+	if level := c.joined(ctx); level != nil {
+		return level, nil
+	}
+	if err := c.usable(); err != nil {
+		return nil, err
+	}
+	return session.Pool{DB: c.db}, nil
+}
+
+// joined is the open transaction that statements of ctx take part in, or nil.
+func (c *Client) joined(ctx context.Context) *session.Level {
+	switch {
+	case c.level != nil:
+		return session.Within(ctx, c.level)
+	case c.db != nil:
+		return session.From(ctx, c.db)
+	}
+	return nil
+}
+
+func (c *Client) usable() error {
+	if c.refusal != nil {
+		return c.refusal
+	}
+	if c.owner.closed.Load() {
+		return &QueryError{Reason: "the connections are closed"}
+	}
+	return nil
+}
+
+// atomically runs fn so that its statements take effect together or not at all: in a savepoint of the transaction of
+// ctx, else in a transaction of its own.
+func (c *Client) atomically(ctx context.Context, fn func(session.Runner) error) error {
+	if level := c.joined(ctx); level != nil {
+		ctx = session.With(ctx, level)
+	} else if err := c.usable(); err != nil {
+		return err
+	}
+	return ErrorFrom(c.alias, "", session.Atomically(ctx, c.alias, c.db, fn))
+}

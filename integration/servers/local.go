@@ -1,0 +1,253 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// directoryPrefix and the number of the owning process begin the name of a local server's directory.
+const directoryPrefix = "hare-postgres-"
+
+// process is a server of local binaries. Its directory holds the data and the log.
+type process struct {
+	spec
+	bin        string
+	directory  string
+	credential *syscall.Credential // nil: the server runs as this process's user
+	pid        int
+	ended      chan struct{} // closed when the server's first process has ended
+}
+
+func newProcess(ctx context.Context, spec spec) (*process, error) {
+	bin, err := binaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	credential, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	removeOrphanDirectories()
+	directory, err := os.MkdirTemp("", fmt.Sprintf("%s%d-%s-", directoryPrefix, os.Getpid(), spec.name))
+	if err != nil {
+		return nil, err
+	}
+	p := &process{spec: spec, bin: bin, directory: directory, credential: credential, ended: make(chan struct{})}
+	close(p.ended)
+	if err := p.initialize(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(directory))
+	}
+	return p, nil
+}
+
+func (p *process) data() string { return filepath.Join(p.directory, "data") }
+
+// initialize makes the data directory.
+func (p *process) initialize(ctx context.Context) error {
+	password := filepath.Join(p.directory, "password")
+	if err := os.WriteFile(password, []byte(p.password), 0o600); err != nil {
+		return err
+	}
+	if p.credential != nil {
+		for _, path := range []string{p.directory, password} {
+			if err := os.Chown(path, int(p.credential.Uid), int(p.credential.Gid)); err != nil {
+				return err
+			}
+		}
+	}
+	locale := "C.UTF-8"
+	if runtime.GOOS == "darwin" {
+		locale = "en_US.UTF-8"
+	}
+	initdb := exec.CommandContext(ctx, filepath.Join(p.bin, "initdb"), "--pgdata="+p.data(), "--username="+Superuser,
+		"--pwfile="+password, "--auth=scram-sha-256", "--encoding=UTF8", "--locale="+locale, "--no-sync")
+	initdb.Dir = p.directory
+	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential}
+	if output, err := initdb.CombinedOutput(); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, tail(output))
+	}
+	return os.Remove(password)
+}
+
+func (p *process) start(context.Context) error {
+	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{"-D", p.data(), "-p", strconv.Itoa(p.port),
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}
+	for _, setting := range p.settings {
+		args = append(args, "-c", setting)
+	}
+	postgres := exec.Command(filepath.Join(p.bin, "postgres"), args...)
+	postgres.Dir = p.directory
+	postgres.Stdout, postgres.Stderr = log, log
+	postgres.SysProcAttr = serverAttributes(p.credential)
+
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		// The server dies with the thread that started it, so that thread stays until the server has ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(ended)
+		err := postgres.Start()
+		started <- err
+		if err == nil {
+			_ = postgres.Wait() // how a server ends is in its log
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	p.pid, p.ended = postgres.Process.Pid, ended
+	return nil
+}
+
+func (p *process) stop(ctx context.Context) error {
+	return p.end(ctx, syscall.SIGINT)
+}
+
+func (p *process) kill(ctx context.Context) error {
+	if !p.running() {
+		return errNotRunning
+	}
+	// Its children would notice its death and end by themselves, unless they are frozen, but after a while.
+	family := append([]int{p.pid}, children(p.pid)...)
+	for _, pid := range family {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+	if err := p.end(ctx, syscall.SIGKILL); err != nil && !errors.Is(err, errNotRunning) {
+		return err
+	}
+	for slices.ContainsFunc(family, alive) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// end sends the server's first process a signal and waits for its end.
+func (p *process) end(ctx context.Context, signal syscall.Signal) error {
+	if !p.running() {
+		return errNotRunning
+	}
+	if err := syscall.Kill(p.pid, signal); err != nil {
+		return err
+	}
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *process) pause(context.Context) error {
+	// Frozen, the first process starts no more children that could be missed.
+	return p.signalFamily(syscall.SIGSTOP)
+}
+
+func (p *process) resume(context.Context) error {
+	return p.signalFamily(syscall.SIGCONT)
+}
+
+func (p *process) signalFamily(signal syscall.Signal) error {
+	if !p.running() {
+		return errNotRunning
+	}
+	if err := syscall.Kill(p.pid, signal); err != nil {
+		return err
+	}
+	for _, pid := range children(p.pid) {
+		_ = syscall.Kill(pid, signal) // it may have ended
+	}
+	return nil
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func (p *process) logFile() string { return filepath.Join(p.directory, "log") }
+
+func (p *process) log() string {
+	log, err := os.ReadFile(p.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return tail(log)
+}
+
+func (p *process) remove() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if p.running() {
+		if err := p.kill(ctx); err != nil {
+			return err
+		}
+	}
+	return removeDirectory(p.directory)
+}
+
+// errNotRunning says that there is no server to send a signal to.
+var errNotRunning = errors.New("the server is not running")
+
+// removeDirectory removes the directory of a server that has ended.
+func removeDirectory(directory string) error {
+	// A killed server leaves a segment of System V shared memory, which its next start would have removed.
+	if lock := lockFile(directory); len(lock) > 6 {
+		if key := strings.Fields(lock[6]); len(key) == 2 {
+			_ = exec.Command("ipcrm", "-m", key[1]).Run() // only a few bytes, and gone after a reboot
+		}
+	}
+	return os.RemoveAll(directory)
+}
+
+// lockFile are the lines of the file by which a running server holds its data directory: the first is its process, the
+// seventh its shared memory.
+func lockFile(directory string) []string {
+	content, err := os.ReadFile(filepath.Join(directory, "data", "postmaster.pid"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(content), "\n")
+}
+
+// removeOrphanDirectories removes the directories of servers that have ended and whose owners are no more.
+func removeOrphanDirectories() {
+	directories, _ := filepath.Glob(filepath.Join(os.TempDir(), directoryPrefix+"*")) // the pattern is good
+	for _, directory := range directories {
+		name := strings.TrimPrefix(filepath.Base(directory), directoryPrefix)
+		owner, _, _ := strings.Cut(name, "-")
+		if pid, err := strconv.Atoi(owner); err != nil || alive(pid) {
+			continue
+		}
+		if lock := lockFile(directory); len(lock) > 0 {
+			if pid, err := strconv.Atoi(lock[0]); err != nil || alive(pid) {
+				continue
+			}
+		}
+		_ = removeDirectory(directory) // another user's, or being removed at this moment
+	}
+}

@@ -1,0 +1,132 @@
+package compile
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/query"
+
+	"github.com/hare-go/hare/internal/schema"
+)
+
+// expr is a checked expression. It never changes.
+type expr struct {
+	op          query.Op
+	kind        backend.Kind
+	place       *place // OpColumn
+	value       any    // OpValue; canonical
+	left, right *expr
+	args        int
+	joins       bool
+}
+
+// signs are the operations as backend.Dialect names them.
+var signs = [...]string{query.OpAdd: "+", query.OpSub: "-", query.OpMul: "*", query.OpDiv: "/", query.OpMod: "%"}
+
+// expression checks an expression on the table's columns that stands beside a column in a condition or an assignment.
+//
+// Arithmetic is for numbers: integers, floats and decimals mix, and the result is the widest of them, a float before a
+// decimal before an integer.
+func expression(t *schema.Table, beside *schema.Column, e query.Expr) (*expr, error) {
+	switch e.Op {
+	case query.OpColumn:
+		to, err := resolveColumn(t, e.Path)
+		if err != nil {
+			return nil, err
+		}
+		at, err := to.only(e.Path)
+		if err != nil {
+			return nil, err
+		}
+		return &expr{op: e.Op, kind: at.column.Type.Kind, place: at, joins: at.route != nil}, nil
+	case query.OpValue:
+		return constant(beside, e.Value)
+	case query.OpAdd, query.OpSub, query.OpMul, query.OpDiv, query.OpMod:
+		left, err := expression(t, beside, *e.Left)
+		if err != nil {
+			return nil, err
+		}
+		right, err := expression(t, beside, *e.Right)
+		if err != nil {
+			return nil, err
+		}
+		return arithmetic(beside, e.Op, left, right)
+	}
+	return nil, wrong(beside, "the expression is empty: begin with query.F")
+}
+
+// constant is a number in arithmetic. Decimal types give their digits as text.
+func constant(beside *schema.Column, value any) (*expr, error) {
+	x := &expr{op: query.OpValue, args: 1, value: schema.Canonical(value)}
+	switch v := x.value.(type) {
+	case int64:
+		x.kind = backend.KindInt64
+	case float64:
+		x.kind = backend.KindFloat
+	case backend.Decimal:
+		x.kind = backend.KindDecimal
+	case string:
+		if _, err := strconv.ParseFloat(v, 64); err != nil || strings.Trim(v, "+-.0123456789") != "" {
+			return nil, wrong(beside, "arithmetic takes numbers, and one of the values is a text")
+		}
+		x.kind, x.value = backend.KindDecimal, backend.Decimal(v)
+	default:
+		return nil, wrong(beside, "arithmetic takes numbers, and got %T", value)
+	}
+	return x, nil
+}
+
+func arithmetic(beside *schema.Column, o query.Op, left, right *expr) (*expr, error) {
+	if !number(left.kind) || !number(right.kind) {
+		return nil, wrong(beside, "arithmetic takes integers, floats and decimals, and one of the columns holds something else")
+	}
+	x := &expr{op: o, left: left, right: right, args: left.args + right.args, joins: left.joins || right.joins}
+	switch {
+	case left.kind == backend.KindFloat || right.kind == backend.KindFloat:
+		x.kind = backend.KindFloat
+	case left.kind == backend.KindDecimal || right.kind == backend.KindDecimal:
+		x.kind = backend.KindDecimal
+	default:
+		x.kind = backend.KindInt64
+	}
+	if o == query.OpMod && x.kind == backend.KindFloat {
+		return nil, wrong(beside, "a remainder is taken of integers and decimals, not of floats")
+	}
+	return x, nil
+}
+
+func integer(k backend.Kind) bool {
+	return k == backend.KindInt16 || k == backend.KindInt32 || k == backend.KindInt64
+}
+
+func number(k backend.Kind) bool {
+	return integer(k) || k == backend.KindFloat || k == backend.KindDecimal
+}
+
+// canCompare: values of the kinds can be compared on every database.
+func canCompare(a, b backend.Kind) bool {
+	if a == backend.KindJSON || a == backend.KindArray {
+		return false
+	}
+	return a == b || number(a) && number(b)
+}
+
+// canAssign: a column can take the expression's values without losing what they are; only a fraction that a decimal
+// column has no place for is rounded.
+func canAssign(c *schema.Column, x *expr) bool {
+	switch kind := c.Type.Kind; {
+	case kind == backend.KindArray:
+		return x.op == query.OpColumn && sameElement(c.Type, x.place.column.Type)
+	case integer(kind):
+		return integer(x.kind)
+	case number(kind):
+		return number(x.kind)
+	default:
+		return kind == x.kind
+	}
+}
+
+func sameElement(a, b backend.ColumnType) bool {
+	return b.Kind == backend.KindArray && a.Elem.Kind == b.Elem.Kind
+}

@@ -1,0 +1,64 @@
+package compile
+
+import (
+	"github.com/Masterminds/squirrel"
+
+	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/query"
+)
+
+func (r *renderer) update(q *Query, set []Assignment) squirrel.Sqlizer {
+	update := squirrel.Update(quote(q.Table.Name))
+	for i := range set {
+		text, slots := r.assigned(&set[i])
+		update = update.Set(quote(set[i].column.Name), squirrel.Expr(text, slots...))
+	}
+	for _, condition := range r.affected(formUpdate, q) {
+		update = update.Where(condition)
+	}
+	return update
+}
+
+func (r *renderer) delete(q *Query) squirrel.Sqlizer {
+	remove := squirrel.Delete(quote(q.Table.Name))
+	for _, condition := range r.affected(formDelete, q) {
+		remove = remove.Where(condition)
+	}
+	return remove
+}
+
+// affected are the conditions of the rows that a statement writes. UPDATE and DELETE have neither joins nor slices, so a
+// query with either is asked for the keys of its rows.
+func (r *renderer) affected(f form, q *Query) []squirrel.Sqlizer {
+	if !q.sliced() && !joins(q, false) {
+		return r.conditions(q.Where)
+	}
+	if len(q.Table.PK) == 0 {
+		r.err = usage("%s has no primary key, so that a slice of its rows, or what they are related to, cannot say which to write",
+			q.Table.Model)
+		return nil
+	}
+	key := r.keyColumns(q.Table)
+	if len(q.Table.PK) > 1 {
+		key = "(" + key + ")"
+	}
+	r.qualified = joins(q, f.ordered(q))
+	rows := r.rows(q, f, r.keyColumns(q.Table))
+	r.qualified = false
+	return []squirrel.Sqlizer{squirrel.ConcatExpr(key+" IN (", rows, ")")}
+}
+
+// assigned is the text of a column's new value. A decimal column gets a decimal with the column's digits, whatever is
+// computed: some databases keep the digits that they are given.
+func (r *renderer) assigned(a *Assignment) (string, []any) {
+	if a.expr == nil {
+		at := r.slot()
+		return at.placeholder(), []any{at}
+	}
+	text, slots := r.expr(a.expr, a.column.Type)
+	from := a.expr.place
+	if a.column.Type.Kind == backend.KindDecimal && a.expr.op == query.OpColumn && from.column.Type != a.column.Type {
+		text = r.dialect.Compute("+", a.column.Type, text, "0")
+	}
+	return text, slots
+}

@@ -1,0 +1,91 @@
+package rules
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// length finds files that are too long to be about one thing.
+func length(f *file) []string {
+	const most = 400
+	if lines := strings.Count(f.source, "\n"); lines > most && !f.isTest() {
+		return []string{f.at(f.syntax.Name, "%d lines, more than %d", lines, most)}
+	}
+	return nil
+}
+
+// packageName finds names that say nothing.
+func packageName(f *file) []string {
+	name := strings.TrimSuffix(f.syntax.Name.Name, "_test")
+	if slices.Contains([]string{"util", "utils", "common", "base", "types", "helper", "helpers", "misc", "shared"}, name) {
+		return []string{f.at(f.syntax.Name, "a package name that says nothing: %s", name)}
+	}
+	return nil
+}
+
+var sessionLock = regexp.MustCompile(`(?i)\bpg_(try_)?advisory_lock(_shared)?\s*\(`)
+
+// sessionLocks finds SQL with advisory locks of a session: behind a pooler the session is somebody else's a moment
+// later, and the lock with it. Those of a transaction (pg_advisory_xact_lock) are right.
+func sessionLocks(f *file) (found []string) {
+	if f.isTest() && (f.in("integration") || f.in("internal/rules")) {
+		return nil // tests may hold one to stand in somebody's way; ours only talk of it
+	}
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		if text, ok := stringLiteral(node); ok && sessionLock.MatchString(text) {
+			found = append(found, f.at(node, "an advisory lock of a session"))
+		}
+		return true
+	})
+	return found
+}
+
+// databaseNames finds decisions by a database's name, where the code should ask for a feature: comparisons and switches
+// on a field Backend, or with a name. Backends know their names, and tests may assert them.
+func databaseNames(f *file) (found []string) {
+	if f.isTest() || f.in("backends") && !f.in("backends/backendtest") {
+		return nil
+	}
+	names := []string{"postgres", "postgresql", "sqlite", "sqlite3", "clickhouse", "mysql", "mariadb", "oracle"}
+	suspect := func(expressions ...ast.Expr) bool {
+		return slices.ContainsFunc(expressions, func(e ast.Expr) bool {
+			if selector, ok := e.(*ast.SelectorExpr); ok && selector.Sel.Name == "Backend" {
+				return true
+			}
+			text, ok := stringLiteral(e)
+			return ok && slices.Contains(names, strings.ToLower(text))
+		})
+	}
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.BinaryExpr:
+			if (n.Op == token.EQL || n.Op == token.NEQ) && suspect(n.X, n.Y) {
+				found = append(found, f.at(n, "a decision by a database's name"))
+			}
+		case *ast.SwitchStmt:
+			if n.Tag != nil && suspect(n.Tag) {
+				found = append(found, f.at(n, "a decision by a database's name"))
+			}
+		case *ast.CaseClause:
+			if suspect(n.List...) {
+				found = append(found, f.at(n, "a decision by a database's name"))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// stringLiteral is the text of a literal.
+func stringLiteral(node ast.Node) (string, bool) {
+	literal, ok := node.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(literal.Value)
+	return text, err == nil
+}

@@ -1,0 +1,140 @@
+package transactions
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/session"
+)
+
+// call is one distributed transaction under way.
+type call struct {
+	set         *settings
+	connections *hare.Connections
+	xid         string
+	coordinator *branch
+	branches    []*branch // the coordinator first, then the participants as they were given
+}
+
+// branch is the transaction's part in one database.
+type branch struct {
+	alias  string
+	client *hare.Client
+	db     backend.Database
+	server *server
+	tx     *session.Session
+	gid    string
+	vote   vote
+	xact   prepared // what it prepared, once vote is votePrepared
+}
+
+// vote is what a branch has come to in the first phase.
+type vote uint8
+
+const (
+	voteNone     vote = iota // still open, or rolled back
+	voteNothing              // nothing ran in it, or it only read: it has no part in the second phase
+	votePrepared             // it waits for the second phase
+	votePossibly             // the answer to PREPARE was lost: it may wait, or may yet come to wait
+)
+
+// attempt is a fresh copy of the call, for one run.
+func (c *call) attempt() *call {
+	fresh := &call{set: c.set, connections: c.connections}
+	for _, b := range c.branches {
+		fresh.branches = append(fresh.branches, &branch{alias: b.alias, client: b.client, db: b.db})
+	}
+	fresh.coordinator = fresh.branches[0]
+	return fresh
+}
+
+func (c *call) participants() []*branch { return c.branches[1:] }
+
+func (c *call) participantAliases() []string {
+	aliases := make([]string, 0, len(c.branches)-1)
+	for _, b := range c.participants() {
+		aliases = append(aliases, b.alias)
+	}
+	return aliases
+}
+
+// having lists the participants with a vote.
+func (c *call) having(votes ...vote) []*branch {
+	var list []*branch
+	for _, b := range c.participants() {
+		if slices.Contains(votes, b.vote) {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// open takes a connection for each database, all calls in the same order, so that calls whose databases have swapped
+// roles cannot wait for each other on small pools. Everything that follows uses these connections.
+func (c *call) open(ctx context.Context) error {
+	sorted := slices.SortedFunc(slices.Values(c.branches), func(a, b *branch) int { return strings.Compare(a.alias, b.alias) })
+	unique := randomHex(uniqueHex)
+	options := c.set.session()
+	// While a branch is at work its server process can be found by this name, on any connection of the same role:
+	// that tells a PREPARE that is still under way from one that will never come.
+	options.AfterBegin = []string{"SET LOCAL application_name = " + literal(applicationName(unique))}
+	for _, b := range sorted {
+		tx, err := session.Open(ctx, b.alias, b.db, options)
+		if err != nil {
+			return hare.ErrorFrom(b.alias, "", err)
+		}
+		b.tx = tx
+	}
+	if err := c.meet(ctx); err != nil {
+		return err
+	}
+	c.xid = xidStart(c.coordinator.alias, c.coordinator.server.coordinator) + unique
+	for _, b := range c.participants() {
+		b.gid = gidOf(c.xid, b.alias)
+	}
+	return nil
+}
+
+// applicationName is the name that the server processes of a distributed transaction have while they work on it.
+func applicationName(unique string) string { return "hare_dtx:" + unique }
+
+// release gives every connection back; a transaction that is still open on one is rolled back by closing it.
+func (c *call) release() {
+	for _, b := range c.branches {
+		if b.tx != nil {
+			b.tx.Release()
+		}
+	}
+}
+
+// each runs step on all branches at once and returns their errors in order.
+func (c *call) each(step func(b *branch) error) []error { return together(c.branches, step) }
+
+// together runs step on all branches at once and returns their errors in order.
+func together(branches []*branch, step func(b *branch) error) []error {
+	errs := make([]error, len(branches))
+	if len(branches) == 1 {
+		errs[0] = step(branches[0])
+		return errs
+	}
+	var wait sync.WaitGroup
+	for i, b := range branches {
+		wait.Go(func() { errs[i] = step(b) })
+	}
+	wait.Wait()
+	return errs
+}
+
+// firstError is the first of errs that is one.
+func firstError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

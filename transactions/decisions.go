@@ -1,0 +1,175 @@
+package transactions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// The tables of a coordinator's database. They stand in the schema public whatever the search_path, because a decision
+// that is written in one schema and looked for in another is a lost decision.
+//
+// hare_distributed_decisions has the columns of the Python hare, which both can share, and three of its own: the outcome
+// (a row of the Python hare is always a commit), and what each participant prepared. An abort is written with resolved_at
+// set, since the Python hare reads every unresolved row as a commit.
+//
+// hare_distributed_coordinator has one row: the random id that this database goes by in GIDs, and what the database was
+// when the row was made, so that a copy is recognised.
+const (
+	decisionsTable   = `public.hare_distributed_decisions`
+	coordinatorTable = `public.hare_distributed_coordinator`
+)
+
+var createTables = []string{
+	`CREATE TABLE IF NOT EXISTS ` + decisionsTable + ` (
+	xid text PRIMARY KEY,
+	coordinator_alias text NOT NULL,
+	participant_aliases text NOT NULL,
+	created_at timestamptz NOT NULL DEFAULT now(),
+	resolved_at timestamptz NULL
+)`,
+	`ALTER TABLE ` + decisionsTable + ` ADD COLUMN IF NOT EXISTS outcome text NOT NULL DEFAULT 'commit' CHECK (outcome IN ('commit', 'abort'))`,
+	`ALTER TABLE ` + decisionsTable + ` ADD COLUMN IF NOT EXISTS participants jsonb NOT NULL DEFAULT '[]'`,
+	`CREATE INDEX IF NOT EXISTS hare_distributed_decisions_unresolved ON ` + decisionsTable + ` (created_at) WHERE resolved_at IS NULL`,
+	`CREATE TABLE IF NOT EXISTS ` + coordinatorTable + ` (
+	only boolean PRIMARY KEY DEFAULT true CHECK (only),
+	id text NOT NULL,
+	system_identifier text NOT NULL,
+	database_oid text NOT NULL,
+	created_at timestamptz NOT NULL DEFAULT now()
+)`,
+}
+
+// tablesLock makes several processes that meet a new coordinator at once create its tables one after the other. The number
+// is "hare_dtx" in ASCII.
+const tablesLock = `SELECT pg_advisory_xact_lock(7521962890172458104)`
+
+// haveTables tells whether the tables are there, in today's form, without writing: a role without CREATE can coordinate
+// once they exist.
+const haveTables = `SELECT (SELECT count(*) FROM pg_attribute WHERE NOT attisdropped AND
+	(attrelid, attname) IN ((to_regclass('` + decisionsTable + `'), 'outcome'), (to_regclass('` + decisionsTable + `'), 'participants'), (to_regclass('` + coordinatorTable + `'), 'id'))) = 3`
+
+const readCoordinator = `SELECT id, system_identifier, database_oid FROM ` + coordinatorTable
+
+// coordinatorID is the id of a coordinator's database, which is made on first use, together with the tables. The
+// connection must be idle.
+func coordinatorID(ctx context.Context, alias string, conn backend.Conn, is identity) (string, error) {
+	id, err := readCoordinatorID(ctx, alias, conn, is)
+	if err != nil || id != "" {
+		return id, err
+	}
+	statements := append([]string{beginWrite, tablesLock}, createTables...)
+	statements = append(statements,
+		fmt.Sprintf(`INSERT INTO %s (id, system_identifier, database_oid) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING`,
+			coordinatorTable, literal(randomHex(coordinatorHex)), literal(is.System), literal(is.OID)),
+		"COMMIT")
+	if answer, err := conn.Control(ctx, statements...); err != nil || answer.Tag != "COMMIT" {
+		_, _ = conn.Control(ctx, "ROLLBACK")
+		if backend.SQLState(err) == "42501" {
+			return "", &hare.ConfigurationError{Alias: alias, Err: err, Reason: "the role may not create " + decisionsTable + " and " + coordinatorTable +
+				": let a role that may create tables in schema public make one distributed transaction first (docs/distributed.md has the statements)"}
+		}
+		return "", hare.ErrorFrom(alias, "CREATE TABLE "+decisionsTable, err)
+	}
+	return readCoordinatorID(ctx, alias, conn, is)
+}
+
+// readCoordinatorID is the id of the database behind the connection, or empty when the tables are not there yet. A
+// database that is a copy of the one that was given the id is refused: it must not finish what belongs to the original.
+func readCoordinatorID(ctx context.Context, alias string, conn backend.Conn, is identity) (string, error) {
+	answer, err := conn.Control(ctx, haveTables)
+	if err != nil {
+		return "", hare.ErrorFrom(alias, haveTables, err)
+	}
+	if len(answer.Row) != 1 || answer.Row[0] != "t" {
+		return "", nil
+	}
+	answer, err = conn.Control(ctx, readCoordinator)
+	if err != nil {
+		return "", hare.ErrorFrom(alias, readCoordinator, err)
+	}
+	if len(answer.Row) != 3 {
+		return "", nil
+	}
+	if made := (identity{System: answer.Row[1], OID: answer.Row[2]}); !made.same(is) {
+		return "", &hare.ConfigurationError{Alias: alias, Reason: fmt.Sprintf(
+			"its coordinator id was given to the database with OID %s of the cluster with system identifier %s, and this is %s: it is a copy, or the original was moved. "+
+				"A copy must not finish the original's transactions. If this is to be a coordinator of its own, delete the row of %s: it gets a new id, and leaves what the old one prepared alone",
+			made.OID, made.System, is, coordinatorTable)}
+	}
+	return answer.Row[0], nil
+}
+
+// beginWrite opens hare's own transactions, whatever the defaults of the role are.
+const beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+
+// durable makes the transaction's COMMIT wait for its flush, whatever the role's default: a decision that a crash of the
+// server could undo is worth nothing once a participant has been told.
+const durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
+
+// prepared is what a participant prepared, as the row of the decision keeps it.
+type prepared struct {
+	Alias string `json:"alias"`
+	GID   string `json:"gid"`
+	identity
+	XactID string `json:"xact"` // its transaction id there, pg_current_xact_id
+}
+
+// insertDecision writes the decision to commit.
+func insertDecision(xid, coordinator string, participants []prepared) (string, error) {
+	aliases := make([]string, len(participants))
+	for i, p := range participants {
+		aliases[i] = p.Alias
+	}
+	row, err := json.Marshal(participants)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(`INSERT INTO %s (xid, coordinator_alias, participant_aliases, created_at, outcome, participants) VALUES (%s, %s, %s, clock_timestamp(), 'commit', %s)`,
+		decisionsTable, literal(xid), literal(coordinator), literal(strings.Join(aliases, ",")), literal(string(row))), nil
+}
+
+// insertAbort writes the abort row of the fence, or waits for and yields to a decision under the same key.
+func insertAbort(xid, coordinator string) string {
+	return fmt.Sprintf(`INSERT INTO %s (xid, coordinator_alias, participant_aliases, created_at, resolved_at, outcome) VALUES (%s, %s, '', clock_timestamp(), clock_timestamp(), 'abort') ON CONFLICT DO NOTHING`,
+		decisionsTable, literal(xid), literal(coordinator))
+}
+
+// selectOutcome reads who won a key: 'commit', 'abort', or no row.
+func selectOutcome(xid string) string {
+	return fmt.Sprintf(`SELECT outcome FROM %s WHERE xid = %s`, decisionsTable, literal(xid))
+}
+
+// fenceWait bounds one attempt of the fence at waiting for a decision in flight.
+const fenceWait = 5 * time.Second
+
+// fence makes sure that a transaction that is not decided never will be: it commits an abort row under the xid that a
+// decision would need, or finds the decision there. committed says which. After it the answer can never change.
+//
+// A decision in flight makes the insert wait for its end, for at most fenceWait: then the error is a time-out, and the
+// fence may be tried again. The connection must be idle, and is idle afterwards unless the error says otherwise.
+func fence(ctx context.Context, conn backend.Conn, xid, coordinator string) (committed bool, err error) {
+	answer, err := conn.Control(ctx, beginWrite,
+		fmt.Sprintf("SET LOCAL lock_timeout = %d", fenceWait.Milliseconds()), "SET LOCAL synchronous_commit = on",
+		insertAbort(xid, coordinator), "COMMIT")
+	if err != nil {
+		_, _ = conn.Control(ctx, "ROLLBACK")
+		return false, err
+	}
+	if answer.Tag != "COMMIT" {
+		return false, fmt.Errorf("the server answered COMMIT of the abort row with %s", answer.Tag)
+	}
+	answer, err = conn.Control(ctx, selectOutcome(xid))
+	if err != nil {
+		return false, err
+	}
+	if len(answer.Row) != 1 {
+		return false, fmt.Errorf("the abort row of %s is not to be seen after its commit", xid)
+	}
+	return answer.Row[0] == "commit", nil
+}

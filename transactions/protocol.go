@@ -1,0 +1,273 @@
+package transactions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/session"
+)
+
+// bounded is the time of one phase: the caller's values without its cancellation.
+func bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
+}
+
+// prepare is the first phase: every participant that wrote prepares, all at once. Any error means that the transaction
+// is to be aborted; the votes say what each participant has come to, and all have been waited for.
+func (c *call) prepare(ctx context.Context) error {
+	defer c.phase(ctx, "prepare")()
+	for _, b := range c.branches {
+		if err := b.tx.Healthy(); err != nil {
+			return hare.ErrorFrom(b.alias, "", err)
+		}
+	}
+	inTime, cancel := bounded(ctx, c.set.phases.Prepare)
+	defer cancel()
+	if err := firstError(together(c.participants(), func(b *branch) error { return b.prepare(inTime) })); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// prepare makes the branch wait for the decision, or finds that it has nothing to wait with.
+func (b *branch) prepare(ctx context.Context) error {
+	if !b.tx.Begun() {
+		b.vote = voteNothing
+		return nil
+	}
+	if !b.tx.Wrote() {
+		if read, err := b.commitReader(ctx); read || err != nil {
+			return err
+		}
+	}
+	row, outcome, err := b.tx.Prepare(ctx, xactSQL, "PREPARE TRANSACTION "+literal(b.gid))
+	switch outcome {
+	case session.Done:
+		b.vote = votePrepared
+		b.xact = prepared{Alias: b.alias, GID: b.gid, identity: b.server.identity}
+		if len(row) == 4 {
+			b.xact.XactID, b.xact.identity = row[0], identity{System: row[1], OID: row[2], Name: row[3]}
+		}
+		return nil
+	case session.Unknown:
+		b.vote = votePossibly
+		return hare.ErrorFrom(b.alias, "PREPARE TRANSACTION", err)
+	}
+	return b.explain(ctx, err)
+}
+
+// xactSQL is what the row of the decision keeps of a participant: by its transaction id "gone" can be told from
+// "committed" (PostgreSQL documentation, System Information Functions).
+const xactSQL = `SELECT pg_current_xact_id(), c.system_identifier, d.oid, d.datname FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+
+// commitReader commits a branch that certainly wrote nothing: it has no transaction id. Its part cannot be undone because
+// there is none.
+func (b *branch) commitReader(ctx context.Context) (done bool, err error) {
+	answer, err := b.tx.Conn().Control(ctx, `SELECT pg_current_xact_id_if_assigned()`)
+	if err != nil {
+		return false, hare.ErrorFrom(b.alias, "SELECT pg_current_xact_id_if_assigned()", err)
+	}
+	if len(answer.Row) != 1 || answer.Row[0] != "" {
+		return false, nil
+	}
+	outcome, err := b.tx.Commit(ctx)
+	if outcome != session.Done {
+		return false, hare.ErrorFrom(b.alias, "COMMIT", err)
+	}
+	b.vote = voteNothing
+	return true, nil
+}
+
+// explain tells the two refusals of PREPARE TRANSACTION that are a matter of configuration from all others. The server is
+// asked, because its messages are translated and its SQLSTATEs mean other things as well.
+func (b *branch) explain(ctx context.Context, err error) error {
+	state := backend.SQLState(err)
+	err = hare.ErrorFrom(b.alias, "PREPARE TRANSACTION", err)
+	if state != "55000" && state != "53200" {
+		return err
+	}
+	now, asking := ask(ctx, b.alias, b.tx.Conn())
+	if asking != nil {
+		return err
+	}
+	if now.slots == 0 {
+		forget(b.db)
+		refusal := now.fit(b.alias, true).(*hare.ConfigurationError)
+		refusal.Err = err
+		return refusal
+	}
+	used, asking := b.tx.Conn().Control(ctx, `SELECT count(*) FROM pg_prepared_xacts`)
+	if asking != nil || len(used.Row) != 1 {
+		return err
+	}
+	if n, _ := strconv.Atoi(used.Row[0]); n >= now.slots {
+		return &hare.ConfigurationError{Alias: b.alias, Option: "max_prepared_transactions", Err: err, Reason: fmt.Sprintf(
+			"all %d slots for prepared transactions are in use (SELECT * FROM pg_prepared_xacts): finish what a crash left with: hare distributed-recover --finish; if they are all live, raise the setting", now.slots)}
+	}
+	return err
+}
+
+// decide commits the coordinator's own writes together with the decision.
+func (c *call) decide(ctx context.Context) (session.Outcome, error) {
+	defer c.phase(ctx, "decide")()
+	inTime, cancel := bounded(ctx, c.set.phases.Decide)
+	defer cancel()
+	var decision []string
+	if waiting := c.having(votePrepared); len(waiting) > 0 {
+		rows := make([]prepared, len(waiting))
+		for i, b := range waiting {
+			rows[i] = b.xact
+		}
+		insert, err := insertDecision(c.xid, c.coordinator.alias, rows)
+		if err != nil {
+			return session.NotDone, err
+		}
+		decision = []string{durable, insert}
+	}
+	outcome, err := c.coordinator.tx.Commit(inTime, decision...) // THE POINT OF NO RETURN
+	if outcome == session.NotDone {
+		err = c.rejected(err)
+	}
+	return outcome, hare.ErrorFrom(c.coordinator.alias, "COMMIT", err)
+}
+
+// rejected names the refusals of a decision that have nothing to do with the coordinator's own writes.
+func (c *call) rejected(err error) error {
+	var answer *backend.Error
+	switch {
+	case !errors.As(err, &answer):
+	case answer.SQLState == "23505" && answer.Table == "hare_distributed_decisions":
+		return &hare.TransactionError{Alias: c.coordinator.alias, Err: err,
+			Reason: "recovery took this call for dead and has rolled it back before it was decided; it may be run again (recover with a larger --older-than to leave slow calls alone)"}
+	case answer.SQLState == "42P01":
+		forget(c.coordinator.db) // the tables were dropped: the next call makes them again
+	}
+	return err
+}
+
+// ambiguous finds out what became of a decision whose answer was lost: the fence either finds it or makes it impossible.
+func (c *call) ambiguous(ctx context.Context, cause error) error {
+	waiting := c.having(votePrepared)
+	if len(waiting) == 0 { // nobody waits for a decision, and none was written: a plain COMMIT is in doubt
+		return &CommitUnknownError{Alias: c.coordinator.alias, Err: cause}
+	}
+	inTime, cancel := bounded(ctx, c.set.phases.Decide)
+	defer cancel()
+	var committed bool
+	err := c.coordinator.retry(inTime, func(ctx context.Context, conn backend.Conn) (err error) {
+		committed, err = fence(ctx, conn, c.xid, c.coordinator.alias)
+		return err
+	})
+	switch {
+	case err != nil:
+		unresolved := &CommitAmbiguousError{XID: c.xid, Coordinator: c.coordinator.alias, Err: errors.Join(cause, err)}
+		for _, b := range waiting {
+			unresolved.Participants = append(unresolved.Participants, b.alias)
+			unresolved.GIDs = append(unresolved.GIDs, b.gid)
+		}
+		c.event(ctx, "ambiguous", unresolved)
+		return unresolved
+	case committed:
+		return c.deliver(ctx)
+	}
+	return c.abort(ctx, cause)
+}
+
+// deliver is the second phase: every prepared participant commits, all at once. The decision is durable, so nothing here
+// can turn the transaction into anything but committed.
+func (c *call) deliver(ctx context.Context) error {
+	done := c.phase(ctx, "deliver")
+	waiting := c.having(votePrepared)
+	inTime, cancel := bounded(ctx, c.set.phases.Deliver)
+	defer cancel()
+	errs := together(waiting, func(b *branch) error { return b.persist(inTime, b.commitPrepared) })
+	var pending, lost []ParticipantState
+	unfinished := map[*branch]bool{}
+	for i, b := range waiting {
+		switch {
+		case errs[i] == nil:
+			continue
+		case errors.Is(errs[i], errRolledBack):
+			lost = append(lost, ParticipantState{Alias: b.alias, GID: b.gid, Err: errs[i]})
+		default:
+			pending = append(pending, ParticipantState{Alias: b.alias, GID: b.gid, Err: hare.ErrorFrom(b.alias, "COMMIT PREPARED", errs[i])})
+		}
+		unfinished[b] = true
+	}
+	done()
+	c.release() // before the hooks, which may need the connections
+	if len(waiting) > 0 && len(unfinished) == 0 {
+		resolve(c.coordinator.db, c.xid, c.set.keepDecision, c.set.logger)
+	}
+	var err error
+	switch {
+	case len(lost) > 0:
+		err = &MixedOutcomeError{XID: c.xid, Coordinator: c.coordinator.alias, RolledBack: lost, Pending: pending}
+	case len(pending) > 0:
+		err = &PartiallyCommittedError{XID: c.xid, Coordinator: c.coordinator.alias, Pending: pending}
+	}
+	c.event(ctx, "committed", err)
+	var hooks []session.Hook
+	for _, b := range c.branches {
+		if !unfinished[b] { // a hook runs only for a commit that is known
+			onCommit, _ := b.tx.Root().Hooks()
+			hooks = append(hooks, onCommit...)
+		}
+	}
+	return join(err, hookError(true, runHooks(context.WithoutCancel(ctx), hooks)))
+}
+
+// rollBack ends a transaction of which nothing has been prepared.
+func (c *call) rollBack(ctx context.Context, cause error) error {
+	inTime, cancel := bounded(ctx, c.set.phases.Rollback)
+	defer cancel()
+	c.each(func(b *branch) error { return b.tx.Rollback(inTime) })
+	c.event(ctx, "rolled back", cause)
+	return join(cause, c.rollbackHooks(ctx))
+}
+
+// abort ends a transaction that is not decided and never will be, though participants may have prepared.
+func (c *call) abort(ctx context.Context, cause error) error {
+	done := c.phase(ctx, "abort")
+	inTime, cancel := bounded(ctx, c.set.phases.Rollback)
+	defer cancel()
+	errs := c.each(func(b *branch) error {
+		switch b.vote {
+		case votePrepared:
+			return b.persist(inTime, b.rollbackPrepared)
+		case votePossibly:
+			return b.persist(inTime, b.rollbackPossiblyPrepared)
+		case voteNone:
+			_ = b.tx.Rollback(inTime)
+		}
+		return nil
+	})
+	done()
+	var pending []ParticipantState
+	for i, b := range c.branches {
+		if errs[i] != nil {
+			pending = append(pending, ParticipantState{Alias: b.alias, GID: b.gid, Err: hare.ErrorFrom(b.alias, "ROLLBACK PREPARED", errs[i])})
+		}
+	}
+	var err error = &AbortError{XID: c.xid, Err: cause}
+	if len(pending) > 0 {
+		err = &RollbackPendingError{XID: c.xid, Coordinator: c.coordinator.alias, Pending: pending, Err: cause}
+	}
+	c.event(ctx, "aborted", err)
+	return join(err, c.rollbackHooks(ctx))
+}
+
+func (c *call) rollbackHooks(ctx context.Context) error {
+	c.release() // the hooks may need the connections
+	var hooks []session.Hook
+	for _, b := range c.branches {
+		_, onRollback := b.tx.Root().Hooks()
+		hooks = append(hooks, onRollback...)
+	}
+	return hookError(false, runHooks(context.WithoutCancel(ctx), hooks))
+}

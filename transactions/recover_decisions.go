@@ -1,0 +1,185 @@
+package transactions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// decision is a row of the decisions table.
+type decision struct {
+	xid          string
+	commit       bool
+	resolved     bool
+	age          time.Duration // by the coordinator's clock
+	participants []prepared
+}
+
+func (d *decision) participant(gid string) (prepared, bool) {
+	for _, p := range d.participants {
+		if p.GID == gid {
+			return p, true
+		}
+	}
+	return prepared{}, false
+}
+
+const lookUpSQL = `SELECT xid, outcome, resolved_at IS NOT NULL, extract(epoch FROM clock_timestamp() - created_at)::float8, participants::text
+FROM ` + decisionsTable + ` WHERE resolved_at IS NULL OR xid = ANY($1::text[])`
+
+// lookUp reads every decision that is not resolved, and those of everything that is prepared, by key.
+func (r *recovery) lookUp(ctx context.Context) error {
+	var xids []any
+	for _, f := range r.found {
+		for _, e := range f.prepared {
+			xids = append(xids, e.XID)
+		}
+	}
+	rows, err := queryValues(ctx, r.conn, backend.Call{SQL: lookUpSQL, Args: []any{textList(xids)}})
+	if err != nil {
+		return hare.ErrorFrom(r.alias, lookUpSQL, err)
+	}
+	r.decisions = map[string]*decision{}
+	for _, row := range rows {
+		d := &decision{}
+		var outcome, participants string
+		var age float64
+		d.xid, _ = row[0].(string)
+		outcome, _ = row[1].(string)
+		d.resolved, _ = row[2].(bool)
+		age, _ = row[3].(float64)
+		participants, _ = row[4].(string)
+		if _, ours := splitXID(r.id, d.xid); !ours {
+			continue // the Python hare's, or a copied row of another coordinator
+		}
+		d.commit, d.age = outcome == "commit", seconds(age)
+		if err := json.Unmarshal([]byte(participants), &d.participants); err != nil {
+			return &hare.ConfigurationError{Alias: r.alias, Err: err, Reason: fmt.Sprintf("the row of %s in %s has participants that hare cannot read", d.xid, decisionsTable)}
+		}
+		r.decisions[d.xid] = d
+	}
+	return nil
+}
+
+func textList(values []any) backend.List {
+	return backend.List{Elem: backend.ColumnType{Kind: backend.KindText}, Values: values}
+}
+
+const resolveSQL = `UPDATE ` + decisionsTable + ` SET resolved_at = clock_timestamp() WHERE resolved_at IS NULL AND xid = ANY($1::text[])`
+
+// resolve marks the decisions as resolved whose participants were all reached and hold nothing any more. What keeps a
+// decision open stands in the report.
+func (r *recovery) resolve(ctx context.Context) error {
+	var complete []any
+	for _, d := range r.decisions {
+		if d.commit && !d.resolved && r.verified(ctx, d) {
+			complete = append(complete, d.xid)
+		}
+	}
+	r.report.Resolved = len(complete)
+	if !r.finish || len(complete) == 0 {
+		return nil
+	}
+	_, err := r.conn.Exec(ctx, backend.Call{SQL: resolveSQL, Args: []any{textList(complete)}})
+	return hare.ErrorFrom(r.alias, resolveSQL, err)
+}
+
+// verified reports whether each participant of a decision was reached and has committed.
+func (r *recovery) verified(ctx context.Context, d *decision) bool {
+	all := true
+	for _, p := range d.participants {
+		if !r.verifyOne(ctx, d, p) {
+			all = false
+		}
+	}
+	return all
+}
+
+func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) bool {
+	f := r.databaseOf(p)
+	if f == nil {
+		r.missing(d, p)
+		return false
+	}
+	for _, e := range f.prepared {
+		if e.GID == p.GID {
+			return e.State == StateDone || e.State == StateGone
+		}
+	}
+	if p.XactID == "" {
+		return true
+	}
+	status, err := xactStatus(ctx, f.conn, p.XactID)
+	if err == nil && status == "aborted" {
+		err = errRolledBack
+		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateMixed, Err: err,
+			Reason: "the decision to commit is durable, but somebody rolled the prepared transaction back: repair the data of this database by hand"})
+	}
+	return err == nil && status != "in progress"
+}
+
+// databaseOf finds the database that prepared p among those that were reached, by what it is.
+func (r *recovery) databaseOf(p prepared) *found {
+	var named *found
+	for _, f := range r.found {
+		if f.is.same(p.identity) && (named == nil || f.alias == p.Alias) {
+			named = f
+		}
+	}
+	return named
+}
+
+// missing reports a participant that no reached connection leads to. One that is merely unreachable has its own line.
+func (r *recovery) missing(d *decision, p prepared) {
+	if d.age < r.olderThan {
+		r.report.Young++
+		return
+	}
+	for _, u := range r.report.Unreachable {
+		if u.Alias == p.Alias {
+			r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionCommit, State: StateFailed, Err: u.Err,
+				Reason: "the decision to commit is durable, but its database does not answer"})
+			return
+		}
+	}
+	reason := fmt.Sprintf("the decision to commit is durable, but no configured connection leads to its database, %s; configured are %s", p.identity, r.describeAliases())
+	for _, f := range r.found {
+		if f.alias == p.Alias {
+			reason = fmt.Sprintf("the decision to commit is durable, but %q leads to %s, and the transaction was prepared in %s", p.Alias, f.is, p.identity)
+		}
+	}
+	r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateFailed, Err: errOtherServer, Reason: reason})
+}
+
+// purgeBatch is how many old rows one statement removes.
+const purgeBatch = 1000
+
+const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid IN (
+	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < clock_timestamp() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4)`
+
+// purge removes rows that were resolved long ago, while every database was looked at and none holds their GIDs any more.
+func (r *recovery) purge(ctx context.Context) error {
+	if !r.finish || len(r.report.Unreachable) > 0 {
+		return nil
+	}
+	var held []any
+	for _, f := range r.found {
+		for _, e := range f.prepared {
+			held = append(held, e.XID)
+		}
+	}
+	for {
+		n, err := r.conn.Exec(ctx, backend.Call{SQL: purgeSQL, Args: []any{r.retention.Seconds(), `hare\_dtx\_%:` + r.id + `:%`, textList(held), int64(purgeBatch)}})
+		if err != nil {
+			return hare.ErrorFrom(r.alias, purgeSQL, err)
+		}
+		r.report.Purged += int(n)
+		if n < purgeBatch {
+			return nil
+		}
+	}
+}
