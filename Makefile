@@ -11,7 +11,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 demo: ## run the library loan over three databases, with a crash and its recovery
-	@$(servers) -n 3 -- go run ./examples/library
+	@$(servers) -n 3 -- go run ./integration/demo
 
 test: ## run every test, on three PostgreSQL servers
 	$(servers) -n 3 -fast -- go test ./...

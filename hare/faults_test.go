@@ -34,7 +34,10 @@ func init() { backend.Register(faultyDriver{}, "faulty") }
 
 type faultyDriver struct{}
 
-func (faultyDriver) Features() features.Features { d, _ := backend.Lookup("sqlite"); return d.Features() }
+func (faultyDriver) Features() features.Features {
+	d, _ := backend.Lookup("sqlite")
+	return d.Features()
+}
 
 func (faultyDriver) Open(cfg backend.Config) (backend.Database, error) {
 	d, _ := backend.Lookup("sqlite")

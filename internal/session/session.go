@@ -16,7 +16,9 @@ import (
 
 // Runner runs statements: on an open transaction or on the pool.
 type Runner interface {
+	// Exec runs a statement and returns the number of rows that it wrote.
 	Exec(ctx context.Context, call backend.Call) (int64, error)
+	// Query runs a statement and returns its rows; nothing else runs on its connection before they are closed.
 	Query(ctx context.Context, call backend.Call) (backend.Rows, error)
 }
 

@@ -1,0 +1,83 @@
+// Command hare looks after databases that hare writes to.
+//
+//	hare distributed-recover --coordinator library [--finish] [--older-than 300] [--config hare.yml] [--format table|json]
+//
+// Exit status: 0 nothing is left to do, 1 something was found, failed or unreachable, 2 the command was called wrong.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	_ "github.com/hare-go/hare/backends/clickhouse"
+	_ "github.com/hare-go/hare/backends/postgres"
+	_ "github.com/hare-go/hare/backends/sqlite"
+)
+
+// The exit statuses.
+const (
+	exitOK    = 0
+	exitFound = 1
+	exitUsage = 2
+)
+
+// command is one of hare's commands.
+type command struct {
+	name, summary string
+	run           func(ctx context.Context, args []string, out, errs io.Writer) int
+}
+
+var commands = []command{
+	{"distributed-recover", "report or finish distributed transactions that a crash left behind", distributedRecover},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(errs, usage())
+		return exitUsage
+	}
+	switch args[0] {
+	case "help", "-h", "--help":
+		fmt.Fprint(out, usage())
+		return exitOK
+	case "version", "-V", "--version":
+		fmt.Fprintln(out, "hare", version())
+		return exitOK
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.run(ctx, args[1:], out, errs)
+		}
+	}
+	fmt.Fprintf(errs, "hare: there is no command %q\n\n%s", args[0], usage())
+	return exitUsage
+}
+
+func usage() string {
+	var b strings.Builder
+	b.WriteString("usage: hare COMMAND [options]\n\ncommands:\n")
+	for _, c := range commands {
+		fmt.Fprintf(&b, "  %-22s %s\n", c.name, c.summary)
+	}
+	b.WriteString("  version                print the version\n\n\"hare COMMAND --help\" lists the options of a command.\n")
+	return b.String()
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// play is what the demo shows.
+func (d *demo) play() error {
+	for _, scene := range []func() error{d.setUp, d.lend, d.refuse, d.crash, d.report, d.finish} {
+		if err := scene(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) setUp() error {
+	d.say("Three databases on %s", d.databases.where)
+	if _, status, err := d.command("library", "setup"); err != nil || status != 0 {
+		return errors.Join(err, errors.New("the tables cannot be set up"))
+	}
+	_, err := d.show()
+	return err
+}
+
+func (d *demo) lend() error {
+	d.say("A loan that succeeds: all three databases have it")
+	_, status, err := d.command("library", "lend", "Watership Down", "R-1")
+	if err != nil {
+		return err
+	}
+	tables, err := d.show()
+	d.expect(status == 0, "exit status 0")
+	d.expect(has(tables, "book 1, reader 1", "book 1: 1", "reader 1: 5"), "the loan, one copy less, the deposit")
+	return err
+}
+
+func (d *demo) refuse() error {
+	d.say("A loan that is refused: nothing anywhere changes")
+	before, _, err := d.quiet("library", "show")
+	if err != nil {
+		return err
+	}
+	output, status, err := d.command("library", "lend", "The Velveteen Rabbit", "R-1")
+	if err != nil {
+		return err
+	}
+	after, err := d.show()
+	d.expect(status == 1 && has(output, "not on the shelf", "rolled back"), "refused: not on the shelf, rolled back")
+	d.expect(before == after, "the three tables are as they were")
+	return err
+}
+
+// crash kills the example between the decision and the last COMMIT PREPARED. A proxy in front of billing holds that
+// message back, so that the kill always meets the same instant.
+func (d *demo) crash() error {
+	d.say("A loan whose process is killed (kill -9) between the decision and the last COMMIT PREPARED")
+	held, err := holdBack(d.databases.urls["billing"], "COMMIT PREPARED")
+	if err != nil {
+		return err
+	}
+	defer held.close()
+	urls := maps.Clone(d.databases.urls)
+	urls["billing"] = held.url
+	if err := d.configure("through-proxy.yml", urls); err != nil {
+		return err
+	}
+	args := []string{"-config", "through-proxy.yml", "lend", "Watership Down", "R-2"}
+	fmt.Fprintf(d.out, "$ library %s\n", strings.Join(args, " "))
+	cmd := exec.CommandContext(d.ctx, filepath.Join(d.dir, "library"), args...)
+	cmd.Dir = d.dir
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	select {
+	case <-held.caught:
+	case <-time.After(30 * time.Second):
+		_ = cmd.Process.Kill()
+		return errors.Join(errors.New("the example never came to its COMMIT PREPARED"), cmd.Wait())
+	}
+	inventory := d.databases.prepared(d.ctx, "inventory", 0) // the other participant has been told
+	if err := cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = cmd.Wait() // it was killed, which is no news
+	tables, err := d.show()
+	d.expect(has(tables, "book 1, reader 2", "book 1: 0"), "library and inventory have the loan: it is decided")
+	d.expect(!has(tables, "reader 2: 5"), "billing does not have it yet")
+	d.expect(inventory && d.databases.prepared(d.ctx, "billing", 1), "it is prepared in billing, holding its locks")
+	return err
+}
+
+func (d *demo) report() error {
+	d.say("What is stuck")
+	output, status, err := d.command("hare", "distributed-recover", "--coordinator", "library", "--older-than", "0")
+	d.expect(status == 1 && has(output, "COMMIT PREPARED", "billing"), "exit status 1: one transaction waits for its COMMIT PREPARED in billing")
+	return err
+}
+
+func (d *demo) finish() error {
+	d.say("Recovery finishes it")
+	output, status, err := d.command("hare", "distributed-recover", "--coordinator", "library", "--older-than", "0", "--finish")
+	if err != nil {
+		return err
+	}
+	d.expect(status == 0 && has(output, "1 finished, 0 not"), "exit status 0: finished")
+	tables, err := d.show()
+	if err != nil {
+		return err
+	}
+	d.expect(has(tables, "book 1, reader 2", "book 1: 0", "reader 2: 5"), "all three databases have the loan")
+	_, status, err = d.command("hare", "distributed-recover", "--coordinator", "library", "--older-than", "0")
+	d.expect(status == 0 && d.databases.prepared(d.ctx, "billing", 0), "exit status 0: nothing is left")
+	return err
+}
+
+// has reports whether the text has every part.
+func has(text string, parts ...string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}
