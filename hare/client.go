@@ -20,6 +20,7 @@ type Client struct {
 	owner    *Connections
 	db       backend.Database
 	compiler *compile.Compiler
+	pool     session.Runner // what runs statements outside transactions
 	level    *session.Level // the transaction that the client is bound to, or nil
 	refusal  error          // what every call returns, for an alias that a Distributed does not know
 }
@@ -112,7 +113,7 @@ func (c *Client) runner(ctx context.Context) (session.Runner, error) {
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	return session.Pool{DB: c.db}, nil
+	return c.pool, nil
 }
 
 // joined is the open transaction that statements of ctx take part in, or nil.

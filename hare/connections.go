@@ -9,6 +9,7 @@ import (
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/compile"
+	"github.com/hare-go/hare/internal/session"
 )
 
 // Connections are the open databases of a program, by alias. They are safe for concurrent use.
@@ -57,7 +58,10 @@ func (c *Connections) open(alias, address string) (*Client, error) {
 	if err != nil {
 		return nil, ErrorFrom(alias, "", err)
 	}
-	return &Client{alias: alias, owner: c, db: db, compiler: compile.New(db.Dialect(), db.Features(), alias)}, nil
+	return &Client{
+		alias: alias, owner: c, db: db, pool: session.Pool{DB: db},
+		compiler: compile.New(db.Dialect(), db.Features(), alias),
+	}, nil
 }
 
 // Client is the client of a connection; "" is the default one, by the rule of [Config.Default]. An unknown alias is

@@ -11,10 +11,10 @@ import (
 // testStatements: what a program writes by hand, with $1 placeholders on every database.
 func testStatements(t *testing.T, db *database) {
 	t.Run("arguments and columns", func(t *testing.T) {
-		rows, err := db.client.Query(db.ctx, "SELECT CAST($2 AS bigint) AS n, CAST($1 AS text) AS word, NULL AS nothing", "it's", 7)
+		rows, err := db.client.Query(db.ctx, "SELECT CAST($2 AS bigint) AS n, CAST($1 AS text) AS word, NULL AS absent", "it's", 7)
 		must(t, err)
 		defer rows.Close()
-		equal(t, "columns", []string{"n", "word", "nothing"}, rows.Columns())
+		equal(t, "columns", []string{"n", "word", "absent"}, rows.Columns())
 		if !rows.Next() {
 			t.Fatal("no row: ", rows.Err())
 		}
@@ -31,7 +31,7 @@ func testStatements(t *testing.T, db *database) {
 		equal(t, "scanned", []any{int32(7), level("it's"), (*string)(nil)}, []any{n, word, nothing})
 		fails[*hare.QueryError](t, "too few pointers", rows.Scan(&n))
 		var text string
-		if got := fails[*hare.DecodeError](t, "NULL into a string", rows.Scan(&n, &word, &text)); got.Column != "nothing" {
+		if got := fails[*hare.DecodeError](t, "NULL into a string", rows.Scan(&n, &word, &text)); got.Column != "absent" {
 			t.Errorf("the error names the column %q", got.Column)
 		}
 		fails[*hare.DecodeError](t, "text into a number", rows.Scan(&n, &n, &nothing))

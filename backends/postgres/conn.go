@@ -49,33 +49,51 @@ func (c *conn) Query(ctx context.Context, call backend.Call) (backend.Rows, erro
 }
 
 // Control runs statements that manage transactions, in one message of the simple protocol.
-func (c *conn) Control(ctx context.Context, statements ...string) (string, error) {
+func (c *conn) Control(ctx context.Context, statements ...string) (backend.Answer, error) {
 	if err := c.enter(); err != nil {
-		return "", err
+		return backend.Answer{}, err
 	}
 	defer c.leave()
 	if len(statements) == 0 {
-		return "", nil
+		return backend.Answer{}, nil
 	}
 	results := c.pg.Exec(ctx, joined(statements))
-	tag := ""
+	var answer backend.Answer
 	for results.NextResult() {
-		if answer, err := results.ResultReader().Close(); err == nil {
-			tag = answer.String()
+		reader := results.ResultReader()
+		for reader.NextRow() {
+			if answer.Row == nil {
+				answer.Row = asText(reader.Values())
+			}
+		}
+		if tag, err := reader.Close(); err == nil {
+			answer.Tag = command(tag.String())
 		}
 	}
 	if err := results.Close(); err != nil {
-		return "", failure(err)
+		return backend.Answer{}, failure(err)
 	}
-	return tag, nil
+	return answer, nil
 }
+
+// asText copies a row of the simple protocol, whose values are text.
+func asText(values [][]byte) []string {
+	row := make([]string, len(values))
+	for i, value := range values {
+		row[i] = string(value)
+	}
+	return row
+}
+
+// command is a tag without its counts.
+func command(tag string) string { return strings.TrimRight(tag, " 0123456789") }
 
 // Status is the transaction status after the last answer of the server.
 func (c *conn) Status() backend.Status {
-	if c.returned || c.pg.IsClosed() {
+	if c.returned {
 		return backend.StatusClosed
 	}
-	return backend.Status(c.pg.TxStatus())
+	return c.session.status()
 }
 
 // Release gives the connection back to the pool, which keeps it only if it is idle and whole, or closes it.

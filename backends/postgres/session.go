@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/hare-go/hare/hare/backend"
 )
@@ -14,7 +13,6 @@ import (
 // session is what belongs to one server session for as long as it lives, whoever has the connection.
 type session struct {
 	pg         *pgconn.PgConn
-	types      *pgtype.Map
 	statements statements
 	arguments  arguments
 }
@@ -28,9 +26,17 @@ func sessionOf(c *pgx.Conn, capacity int64) *session {
 	if s, ok := pg.CustomData()[sessionKey].(*session); ok {
 		return s
 	}
-	s := &session{pg: pg, types: c.TypeMap(), statements: statements{capacity: capacity}}
+	s := &session{pg: pg, statements: statements{capacity: capacity}, arguments: arguments{types: c.TypeMap()}}
 	pg.CustomData()[sessionKey] = s
 	return s
+}
+
+// status is the transaction status after the last answer of the server.
+func (s *session) status() backend.Status {
+	if s.pg.IsClosed() {
+		return backend.StatusClosed
+	}
+	return backend.Status(s.pg.TxStatus())
 }
 
 // exec runs a call and counts what it wrote.
@@ -38,20 +44,17 @@ func (s *session) exec(ctx context.Context, call backend.Call) (int64, error) {
 	if call.Batch == nil && len(call.Args) == 0 {
 		return s.execSimple(ctx, call)
 	}
-	return again(s, call, func(before []string, fresh *bool) (int64, error) {
-		a, err := s.send(ctx, call, before, fresh)
+	return again(s, call, func() (int64, error) {
+		f, err := s.send(ctx, call)
 		if err != nil {
 			return 0, err
 		}
 		var written int64
-		for a.next() {
-			tag, err := a.reader.Close()
-			if err != nil {
-				break
-			}
+		for f.next() {
+			tag, _ := f.reader.Close() // its error is also that of the flight
 			written += writtenBy(tag)
 		}
-		if err := a.close(); err != nil {
+		if err := f.land(); err != nil {
 			return 0, err
 		}
 		return written, nil
@@ -60,15 +63,14 @@ func (s *session) exec(ctx context.Context, call backend.Call) (int64, error) {
 
 // query runs a call and positions its rows before the first.
 func (s *session) query(ctx context.Context, call backend.Call) (*rows, error) {
-	return again(s, call, func(before []string, fresh *bool) (*rows, error) {
-		a, err := s.send(ctx, call, before, fresh)
+	return again(s, call, func() (*rows, error) {
+		f, err := s.send(ctx, call)
 		if err != nil {
 			return nil, err
 		}
-		r := &rows{answers: a}
-		// Reading the first row here shows whether the statement failed while it can still be run again.
-		r.ahead = r.advance()
-		if r.err != nil {
+		r := newRows(f)
+		// Reading the first row now shows whether the statement failed while it can still be run again.
+		if r.ahead = r.advance(); r.err != nil {
 			return nil, r.err
 		}
 		return r, nil
@@ -100,29 +102,19 @@ func (s *session) execSimple(ctx context.Context, call backend.Call) (int64, err
 	}
 }
 
-// again runs a call, and once more if it failed only because the server's plan of the prepared statement is out of
-// date: after DDL the plan may not change its result type, and DEALLOCATE or a pooler may have dropped it. The first run
-// had no effect then, but in a transaction it has spoiled the transaction.
-func again[T any](s *session, call backend.Call, run func(before []string, fresh *bool) (T, error)) (T, error) {
-	var fresh bool
-	result, err := run(call.Before, &fresh)
-	if err == nil || fresh || !outdated(err) {
+// again runs a call, and once more if it failed only because its prepared statement is out of date: after DDL the
+// server may not change a plan's result type, and DEALLOCATE ALL makes it forget the statement. The first run then had no
+// effect, except that it has spoiled the transaction if there is one.
+func again[T any](s *session, call backend.Call, run func() (T, error)) (T, error) {
+	result, err := run()
+	if err == nil || !outdated(err) {
 		return result, err
 	}
-	if st := s.statements.get(call.SQL); st != nil {
-		s.statements.retire(st)
-	}
-	if len(call.Before) > 0 || backend.Status(s.pg.TxStatus()) != backend.StatusIdle || s.pg.IsClosed() {
+	s.statements.retire(call.SQL)
+	if len(call.Before) > 0 || s.status() != backend.StatusIdle {
 		return result, err
 	}
-	return run(nil, &fresh)
-}
-
-// outdated reports whether the server refused to run a prepared statement because of its age. 0A000 alone is every
-// unsupported feature; the name of the server's function tells them apart in every language.
-func outdated(err error) bool {
-	refused := refusal(err)
-	return refused != nil && (refused.Code == "26000" || refused.Code == "0A000" && refused.Routine == "RevalidateCachedQuery")
+	return run()
 }
 
 // writtenBy is the number of rows that a command wrote. Reading commands have a number too.

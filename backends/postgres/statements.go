@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"container/list"
-	"context"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,19 +11,23 @@ import (
 type statement struct {
 	*pgconn.StatementDescription
 	columns []string
-	formats []int16 // of the results: binary where decode.go reads it, else text
+	types   []uint32 // of the columns; untyped where values come as text
+	formats []int16  // of the columns
 	place   *list.Element
 }
 
 func newStatement(described *pgconn.StatementDescription) *statement {
-	st := &statement{
-		StatementDescription: described,
-		columns:              make([]string, len(described.Fields)),
-		formats:              make([]int16, len(described.Fields)),
+	n := len(described.Fields)
+	st := &statement{StatementDescription: described}
+	if n == 0 {
+		return st // it has no rows, or does not know them yet
 	}
+	st.columns, st.types, st.formats = make([]string, n), make([]uint32, n), make([]int16, n)
 	for i, field := range described.Fields {
-		st.columns[i] = field.Name
-		st.formats[i] = formatOf(field.DataTypeOID)
+		st.columns[i], st.formats[i] = field.Name, formatOf(field.DataTypeOID)
+		if st.formats[i] == binaryFormat {
+			st.types[i] = field.DataTypeOID
+		}
 	}
 	return st
 }
@@ -62,18 +65,17 @@ func (s *statements) put(st *statement) {
 // makeRoom retires the statement that was used longest ago if there is no room for another.
 func (s *statements) makeRoom() {
 	if s.capacity > 0 && int64(s.order.Len()) >= s.capacity {
-		s.retire(s.order.Back().Value.(*statement))
+		s.retire(s.order.Back().Value.(*statement).SQL)
 	}
 }
 
 // retire forgets a statement; the server forgets it with the next preparation.
-func (s *statements) retire(st *statement) {
-	if s.byText[st.SQL] != st {
-		return
+func (s *statements) retire(text string) {
+	if st, ok := s.byText[text]; ok {
+		delete(s.byText, text)
+		s.order.Remove(st.place)
+		s.retired = append(s.retired, st.Name)
 	}
-	delete(s.byText, st.SQL)
-	s.order.Remove(st.place)
-	s.retired = append(s.retired, st.Name)
 }
 
 // name is the server's name for the next statement. The unnamed statement serves where none is kept.
@@ -83,72 +85,4 @@ func (s *statements) name() string {
 	}
 	s.named++
 	return fmt.Sprintf("hare_%d", s.named)
-}
-
-// statement finds the prepared statement of a text or prepares it, in one round trip that the control statements before
-// go ahead in. It returns the control statements that are still to be sent.
-func (s *session) statement(ctx context.Context, before []string, text string) (st *statement, remaining []string, fresh bool, err error) {
-	if st = s.statements.get(text); st != nil {
-		return st, before, false, nil
-	}
-	st, err = s.prepare(ctx, before, text)
-	return st, nil, true, err
-}
-
-// prepare prepares a statement. Whatever fails, the statement itself has not been sent.
-func (s *session) prepare(ctx context.Context, before []string, text string) (*statement, error) {
-	s.statements.makeRoom()
-	retired, name := s.statements.retired, s.statements.name()
-
-	pipeline := s.pg.StartPipeline(ctx)
-	for _, control := range before {
-		pipeline.SendQueryParams(control, nil, nil, nil, nil)
-	}
-	for _, old := range retired {
-		pipeline.SendDeallocate(old)
-	}
-	pipeline.SendPrepare(name, text, nil)
-	if err := pipeline.Sync(); err != nil {
-		pipeline.Close()
-		return nil, notDone(err)
-	}
-	described, err := answers(pipeline, before, len(retired))
-	if closing := pipeline.Close(); err == nil && closing != nil {
-		err = notDone(closing)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.statements.retired = s.statements.retired[:0]
-	described.Name, described.SQL = name, text
-	st := newStatement(described)
-	s.statements.put(st)
-	return st, nil
-}
-
-// answers reads the answers to what prepare sends.
-func answers(pipeline *pgconn.Pipeline, before []string, retired int) (*pgconn.StatementDescription, error) {
-	for _, control := range before {
-		answer, err := pipeline.GetResults()
-		if reader, ok := answer.(*pgconn.ResultReader); ok && err == nil {
-			_, err = reader.Close()
-		}
-		if err != nil {
-			return nil, notDone(ahead(control, err))
-		}
-	}
-	for range retired {
-		if _, err := pipeline.GetResults(); err != nil {
-			return nil, notDone(err)
-		}
-	}
-	answer, err := pipeline.GetResults()
-	if err != nil {
-		return nil, notDone(err)
-	}
-	described, ok := answer.(*pgconn.StatementDescription)
-	if !ok {
-		return nil, unsent("the server answered a preparation with %T", answer)
-	}
-	return described, nil
 }

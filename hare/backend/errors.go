@@ -85,8 +85,11 @@ type DecodeError struct {
 	Err                  error
 }
 
-// Error names model, field and column.
+// Error names model, field and column; a value that no model describes has only a column.
 func (e *DecodeError) Error() string {
+	if e.Model == "" {
+		return fmt.Sprintf("column %q: %v", e.Column, e.Err)
+	}
 	return fmt.Sprintf("%s.%s (column %q): %v", e.Model, e.Field, e.Column, e.Err)
 }
 

@@ -18,8 +18,7 @@ type Relation struct {
 	Target   reflect.Type // the struct type it points to; Resolve gives its Table
 	OnDelete string       // cascade (the default), restrict, set_null, set_default, no_action
 	OneToOne bool         // the columns are unique
-
-	tag string
+	Tag      string       // the fk=... of the field, for messages
 }
 
 // Resolve gives the table that the relation points to, and checks that the foreign key fits its primary key. It is
@@ -42,7 +41,7 @@ func (r *Relation) Resolve() (*Table, error) {
 }
 
 func (r *Relation) fail(reason string) error {
-	return &DeclarationError{Type: r.Table.Model, Field: r.Field, Tag: r.tag, Reason: reason}
+	return &DeclarationError{Type: r.Table.Model, Field: r.Field, Tag: r.Tag, Reason: reason}
 }
 
 // sameKind reports whether a foreign key of one kind can point to a key of the other. Integers may differ in width.
@@ -81,7 +80,7 @@ func (b *builder) relation(p pendingRelation) (*Relation, error) {
 		return nil, faultf(word, "a relation is a pointer to a model, and the field is %s", t)
 	}
 	r := &Relation{
-		Table: b.table, Name: snake(p.field.Name), Field: p.path, Target: t.Elem(), OnDelete: p.tag.onDelete, tag: word,
+		Table: b.table, Name: snake(p.field.Name), Field: p.path, Target: t.Elem(), OnDelete: p.tag.onDelete, Tag: word,
 	}
 	if r.OnDelete == "" {
 		r.OnDelete = "cascade"

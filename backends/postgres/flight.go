@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// flight is a call that has been sent in one round trip and whose answers are being read, run by run.
+type flight struct {
+	session   *session
+	statement *statement
+	reader    *pgconn.ResultReader      // of the current run
+	several   *pgconn.MultiResultReader // nil when a single statement was sent
+	begun     bool                      // next has been called
+}
+
+// send prepares the statement if need be and sends what is left of the call in one message.
+func (s *session) send(ctx context.Context, call backend.Call) (*flight, error) {
+	st, before, err := s.statement(ctx, call.SQL, call.Before)
+	if err != nil {
+		return nil, err
+	}
+	f := &flight{session: s, statement: st}
+	if len(before) == 0 && call.Batch == nil {
+		if err := s.arguments.encode(st.ParamOIDs, call.Args); err != nil {
+			return nil, err
+		}
+		a := &s.arguments
+		f.reader = s.pg.ExecStatement(ctx, st.StatementDescription, a.values, a.formats, st.formats)
+		return f, nil
+	}
+	batch, err := s.batch(st, before, call)
+	if err != nil {
+		return nil, err
+	}
+	f.several = s.pg.ExecBatch(ctx, batch)
+	for _, control := range before {
+		if !f.next() {
+			return nil, ahead(control, f.several.Close())
+		}
+		if _, err := f.reader.Close(); err != nil {
+			_ = f.several.Close() // the same error
+			return nil, ahead(control, err)
+		}
+	}
+	return f, nil
+}
+
+// batch is the message of a call with control statements or with several runs.
+func (s *session) batch(st *statement, before []string, call backend.Call) (*pgconn.Batch, error) {
+	batch := &pgconn.Batch{}
+	for _, control := range before {
+		batch.ExecParams(control, nil, nil, nil, nil)
+	}
+	runs := call.Batch
+	if runs == nil {
+		runs = [][]any{call.Args}
+	}
+	for _, args := range runs {
+		if err := s.arguments.encode(st.ParamOIDs, args); err != nil {
+			return nil, err
+		}
+		batch.ExecStatement(st.StatementDescription, s.arguments.values, s.arguments.formats, st.formats)
+	}
+	return batch, nil
+}
+
+// next moves to the answer to the next run. The one before must have been read or closed.
+func (f *flight) next() bool {
+	if f.several == nil {
+		first := !f.begun
+		f.begun = true
+		return first
+	}
+	if !f.several.NextResult() {
+		return false
+	}
+	f.reader = f.several.ResultReader()
+	return true
+}
+
+// land reads what is left of the answers, so that the connection can be used again, and returns the call's error.
+func (f *flight) land() error {
+	var err error
+	if f.reader != nil {
+		_, err = f.reader.Close()
+	}
+	if f.several != nil {
+		if closing := f.several.Close(); closing != nil {
+			err = closing
+		}
+	}
+	if err != nil {
+		return failure(err)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// rows are the rows of a call, of all its runs one after the other.
+type rows struct {
+	flight  *flight
+	columns []string
+	types   []uint32 // of the columns; untyped where values come as text
+	values  [][]byte // of the current row, until the next
+	slab    []byte   // what is left for the current row's texts
+	leave   func()   // gives the connection back for other calls
+
+	reading bool // the current run's rows have not ended
+	ahead   bool // the first row has been read before Next
+	landed  bool
+	err     error
+}
+
+func newRows(f *flight) *rows {
+	return &rows{flight: f, columns: f.statement.columns, types: f.statement.types}
+}
+
+// Columns are the names of the columns.
+func (r *rows) Columns() []string { return r.columns }
+
+// Next moves to the next row.
+func (r *rows) Next() bool {
+	if r.ahead {
+		r.ahead = false
+		return true
+	}
+	return r.advance()
+}
+
+// advance reads the next row, of this run or of those that follow.
+func (r *rows) advance() bool {
+	for !r.landed {
+		if r.reading && r.flight.reader.NextRow() {
+			r.values = r.flight.reader.Values()
+			r.slab = nil
+			return true
+		}
+		if r.reading {
+			r.reading = false
+			_, _ = r.flight.reader.Close() // its error is also that of the flight
+		}
+		if r.reading = r.flight.next(); !r.reading {
+			r.land()
+		} else if r.types == nil {
+			r.describe()
+		}
+	}
+	return false
+}
+
+// describe takes the columns from the answer, for a statement whose preparation did not know them.
+func (r *rows) describe() {
+	for _, field := range r.flight.reader.FieldDescriptions() {
+		r.columns = append(r.columns, field.Name)
+		r.types = append(r.types, untyped)
+	}
+}
+
+func (r *rows) land() {
+	r.landed = true
+	r.values = nil
+	r.err = r.flight.land()
+	if r.leave != nil {
+		r.leave()
+	}
+}
+
+// Close ends the query. Rows that have not been read are read and dropped.
+func (r *rows) Close() error {
+	r.ahead = false
+	if !r.landed {
+		r.land()
+	}
+	return r.err
+}
+
+// Err is the error that ended the rows.
+func (r *rows) Err() error { return r.err }
+
+// Values decodes the current row into the values that are natural for its columns.
+func (r *rows) Values() ([]any, error) {
+	if err := r.check(len(r.types)); err != nil {
+		return nil, err
+	}
+	row := make([]any, len(r.values))
+	for i, src := range r.values {
+		if src == nil {
+			continue
+		}
+		value, err := decode(r.types[i], src)
+		if err != nil {
+			return nil, &backend.DecodeError{Column: r.columns[i], Err: err}
+		}
+		row[i] = value
+	}
+	return row, nil
+}
+
+// Scan decodes the current row into the struct at base.
+func (r *rows) Scan(base backend.Pointer, dests []backend.Dest) error {
+	if err := r.check(len(dests)); err != nil {
+		return err
+	}
+	for i := range dests {
+		d, src := &dests[i], r.values[i]
+		switch {
+		case src != nil:
+			if r.store(d, d.At(base), i, src) {
+				continue
+			}
+			if err := convert(d, base, r.types[i], src); err != nil {
+				return err
+			}
+		case d.Pointer:
+			*(*unsafe.Pointer)(d.At(base)) = nil
+		default:
+			if err := d.Store(base, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// check makes sure that there is a row with as many values as are wanted.
+func (r *rows) check(wanted int) error {
+	if r.values == nil && (r.landed || len(r.types) > 0) {
+		return unsent("there is no current row: Next has not been called, or returned false")
+	}
+	if len(r.values) != wanted || len(r.values) != len(r.types) {
+		return fmt.Errorf("the row has %d values, the query %d columns, and %d are wanted", len(r.values), len(r.types), wanted)
+	}
+	return nil
+}

@@ -1,0 +1,500 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/transactions"
+)
+
+func contains(part string) func(string) bool {
+	return func(sql string) bool { return strings.Contains(sql, part) }
+}
+
+func starts(part string) func(string) bool {
+	return func(sql string) bool { return strings.HasPrefix(sql, part) }
+}
+
+// The numbers are the rows of the acceptance list of the original's distributed transactions.
+
+func TestAcceptance01And03Commit(t *testing.T) {
+	for _, chosen := range [][]string{{"a", "b"}, {"a"}} {
+		t.Run(fmt.Sprint(len(chosen), " participants"), func(t *testing.T) {
+			f := newTrio(t, "")
+			err := transactions.Distributed(f.ctx, coordinator, chosen, func(d *hare.Distributed) error {
+				return write(d, "x", append([]string{coordinator}, chosen...)...)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.wantCounts(1, 1, int64(len(chosen)-1))
+			f.wantNothingPrepared()
+		})
+	}
+}
+
+func TestAcceptance02HostileNames(t *testing.T) {
+	f := newTrio(t, "")
+	hostile := map[string]string{
+		"c'; DROP TABLE note; --": f.urls["c"],
+		`a' \ " %_`:               f.urls["a"],
+		"b';b":                    f.urls["b"],
+	}
+	conns := f.connect(hostile)
+	ctx := hare.WithConnections(t.Context(), conns)
+	names := []string{"c'; DROP TABLE note; --", `a' \ " %_`, "b';b"}
+	run := func() error {
+		return transactions.Distributed(ctx, names[0], names[1:], func(d *hare.Distributed) error { return write(d, "x", names...) }, shortPhases)
+	}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	f.wantCounts(1, 1, 1)
+	f.plan.Before = failOn(1, "b';b", contains("PREPARE TRANSACTION"))
+	err := run()
+	wantOutcome(t, err, transactions.RolledBack)
+	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+}
+
+func TestAcceptance04And05InsideAtomic(t *testing.T) {
+	f := newTrio(t, "")
+	for _, alias := range everybody {
+		f.plan.Reset()
+		err := transactions.Atomic(f.ctx, func(ctx context.Context) error {
+			return transactions.Distributed(ctx, coordinator, participants, writeAll)
+		}, transactions.Using(alias))
+		if e := as[*hare.QueryError](t, err); !strings.Contains(e.Error(), "already in an open transaction") {
+			t.Errorf("inside Atomic(%s): %v", alias, e)
+		}
+		for _, e := range f.plan.Events() {
+			if e.Op != "acquire" || e.Alias != alias {
+				t.Errorf("inside Atomic(%s): %+v was called", alias, e)
+			}
+		}
+	}
+	err := f.distributed(func(d *hare.Distributed) error {
+		return transactions.Distributed(d.Context(), coordinator, participants, writeAll)
+	})
+	as[*hare.QueryError](t, err)
+	f.wantCounts(0, 0, 0)
+}
+
+func TestAcceptance06ErrorPanicAndGoexit(t *testing.T) {
+	f := newTrio(t, "")
+	for name, end := range map[string]func() error{
+		"error":  func() error { return errStop },
+		"panic":  func() error { panic(errStop) },
+		"goexit": func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			hooks := 0
+			var err error
+			var panicked any
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				defer func() { panicked = recover() }()
+				err = f.distributed(func(d *hare.Distributed) error {
+					if err := transactions.OnRollback(d.Context(), func(context.Context) error { hooks++; return nil }, transactions.Using("a")); err != nil {
+						return err
+					}
+					if err := writeAll(d); err != nil {
+						return err
+					}
+					return end()
+				})
+			}()
+			<-done
+			if name == "error" && err != errStop {
+				t.Errorf("got %v, want the callback's own error", err)
+			}
+			if name == "panic" && panicked != errStop {
+				t.Errorf("recovered %v, want the callback's own panic", panicked)
+			}
+			if hooks != 1 {
+				t.Errorf("the rollback hook ran %d times, want once", hooks)
+			}
+			f.wantCounts(0, 0, 0)
+			f.wantNothingPrepared()
+		})
+	}
+	f.wantUsable()
+}
+
+// occupy makes PREPARE TRANSACTION on b fail, with a constraint that is checked there.
+func (f *trio) occupy() {
+	f.exec("b", "ALTER TABLE note ADD CONSTRAINT once UNIQUE (text) DEFERRABLE INITIALLY DEFERRED")
+	f.exec("b", "INSERT INTO note (text) VALUES ('all')")
+}
+
+func TestAcceptance07And08PrepareFailsAfterAnother(t *testing.T) {
+	f := newTrio(t, "")
+	f.occupy()
+	ran := map[string]int{}
+	err := f.distributed(func(d *hare.Distributed) error {
+		for _, alias := range everybody {
+			if err := transactions.OnRollback(d.Context(), func(context.Context) error { ran[alias]++; return nil }, transactions.Using(alias)); err != nil {
+				return err
+			}
+		}
+		return writeAll(d)
+	})
+	refusal := as[*hare.IntegrityError](t, err)
+	if diff := cmp.Diff([]string{"23505", "once", "note"}, []string{refusal.SQLState, refusal.Constraint, refusal.Table}); diff != "" {
+		t.Errorf("the refusal (-want +got):\n%s", diff)
+	}
+	if as[*transactions.AbortError](t, err).XID == "" {
+		t.Error("the error does not name the transaction")
+	}
+	wantOutcome(t, err, transactions.RolledBack)
+	f.wantCounts(0, 0, 1)
+	f.wantNothingPrepared()
+	if diff := cmp.Diff(map[string]int{"c": 1, "a": 1, "b": 1}, ran); diff != "" {
+		t.Errorf("rollback hooks (-want +got):\n%s", diff)
+	}
+}
+
+func TestAcceptance10And11CommitPreparedFails(t *testing.T) {
+	f := newTrio(t, "")
+	f.plan.Before = func(_ context.Context, e faults.Event) error {
+		if e.Alias == "b" && strings.HasPrefix(e.SQL, "COMMIT PREPARED") {
+			return faults.ErrInjected
+		}
+		return nil
+	}
+	err := f.distributed(writeAll)
+	partial := as[*transactions.PartiallyCommittedError](t, err)
+	if len(partial.Pending) != 1 || partial.Pending[0].Alias != "b" || partial.Coordinator != "c" || !errors.Is(err, faults.ErrInjected) {
+		t.Errorf("got %+v, want b pending because of the injected fault", partial)
+	}
+	wantOutcome(t, err, transactions.PartiallyCommitted)
+	f.plan.Before = nil
+	f.wantCounts(1, 1, 0)
+	if diff := cmp.Diff([]string{partial.Pending[0].GID}, f.prepared("b")); diff != "" {
+		t.Errorf("prepared in b (-want +got):\n%s", diff)
+	}
+	// 11: a decision that seems to come from the future is found at age 0.
+	f.exec("c", "UPDATE public.hare_distributed_decisions SET created_at = now() + interval '1 hour'")
+	report := f.recover()
+	if len(report.Entries) != 1 || report.Entries[0].Alias != "b" || report.Entries[0].Action != transactions.ActionCommit || report.Entries[0].XID != partial.XID {
+		t.Errorf("found %+v, want one entry: b, commit", report.Entries)
+	}
+	old, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(3600e9))
+	if err != nil || len(old.Entries) != 0 {
+		t.Errorf("at age 3600 found %+v, %v, want nothing", old.Entries, err)
+	}
+	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 1 || report.Entries[0].State != transactions.StateDone {
+		t.Errorf("finishing: %+v", report)
+	}
+	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+	f.wantUsable()
+}
+
+func TestAcceptance13And14OthersAreNotTouched(t *testing.T) {
+	f := newTrio(t, "")
+	if err := f.distributed(writeAll); err != nil { // gives the coordinator its id
+		t.Fatal(err)
+	}
+	rows, err := f.client("c").Query(f.ctx, "SELECT id FROM public.hare_distributed_coordinator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id string
+	for rows.Next() {
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows.Close(); err != nil {
+		t.Fatal(err)
+	}
+	unique := strings.Repeat("0123456789abcdef", 2)
+	foreign := []string{
+		"hare_dtx_c:" + strings.Repeat("0", 16) + ":" + unique + ":a", // another coordinator's database
+		"hare_dtx_c:" + unique + ":a",                                 // the Python hare's
+		"hare_dtx_c:" + id + ":" + unique,                             // no participant
+		"hare_dtx_c:" + id + ":" + unique[1:] + "g:a",                 // not hex
+		"hare_dtx_c:" + id + ":" + unique + "0:a",                     // too long
+		"pg_gid_16394_741", "app:1", "hare-dtx-c",
+	}
+	for _, gid := range foreign {
+		f.prepareByHand("a", gid)
+	}
+	if report := f.recover(transactions.Finish()); len(report.Entries) != 0 || !report.Clean() {
+		t.Errorf("found %+v, want nothing of these", report.Entries)
+	}
+	got := f.prepared("a")
+	slices.Sort(foreign)
+	slices.Sort(got)
+	if diff := cmp.Diff(foreign, got); diff != "" {
+		t.Errorf("prepared afterwards (-want +got):\n%s", diff)
+	}
+}
+
+func TestAcceptance15CancelledWhileDelivering(t *testing.T) {
+	f := newTrio(t, "")
+	ctx, cancel := context.WithCancel(f.ctx)
+	f.plan.Before = func(_ context.Context, e faults.Event) error {
+		if strings.HasPrefix(e.SQL, "COMMIT PREPARED") {
+			cancel()
+		}
+		return nil
+	}
+	// The original stops delivering; here the decision is made and nothing stops it.
+	if err := transactions.Distributed(ctx, coordinator, participants, writeAll); err != nil {
+		t.Fatal(err)
+	}
+	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+}
+
+func TestAcceptance16To18LostDecision(t *testing.T) {
+	isDecision := contains("INSERT INTO public.hare_distributed_decisions")
+	t.Run("16 it never ran, the coordinator answers", func(t *testing.T) {
+		f := newTrio(t, "")
+		f.plan.Before = failOn(1, "c", isDecision)
+		err := f.distributed(writeAll)
+		wantOutcome(t, err, transactions.RolledBack)
+		if !errors.Is(err, faults.ErrInjected) {
+			t.Errorf("got %v, want the cause", err)
+		}
+		f.wantCounts(0, 0, 0)
+		f.wantNothingPrepared()
+		f.wantUsable()
+	})
+	t.Run("17 it ran, the coordinator answers", func(t *testing.T) {
+		f := newTrio(t, "")
+		f.plan.After = failOn(1, "c", isDecision)
+		rolledBack := false
+		err := f.distributed(func(d *hare.Distributed) error {
+			if err := transactions.OnRollback(d.Context(), func(context.Context) error { rolledBack = true; return nil }); err != nil {
+				return err
+			}
+			return writeAll(d)
+		})
+		if err != nil || rolledBack {
+			t.Errorf("got %v, rollback hook %v; want a commit: the fence finds the decision", err, rolledBack)
+		}
+		f.wantCounts(1, 1, 1)
+		f.wantNothingPrepared()
+		f.wantUsable()
+	})
+	for name, ran := range map[string]bool{"16 never ran": false, "17 ran": true} {
+		t.Run(name+", the coordinator is gone", func(t *testing.T) {
+			f := newTrio(t, "")
+			lost := func(_ context.Context, e faults.Event) error {
+				if e.Alias == "c" && (isDecision(e.SQL) || e.Op == "dial") {
+					return faults.ErrInjected
+				}
+				return nil
+			}
+			if ran {
+				f.plan.After = lost
+			} else {
+				f.plan.Before = lost
+			}
+			hooks := 0
+			hook := func(context.Context) error { hooks++; return nil }
+			err := f.distributed(func(d *hare.Distributed) error {
+				if err := transactions.OnRollback(d.Context(), hook); err != nil {
+					return err
+				}
+				if err := transactions.OnCommit(d.Context(), hook); err != nil {
+					return err
+				}
+				return writeAll(d)
+			}, transactions.PhaseTimeouts(transactions.Phases{Decide: 1e9}))
+			ambiguous := as[*transactions.CommitAmbiguousError](t, err)
+			if diff := cmp.Diff(participants, ambiguous.Participants); diff != "" || ambiguous.Coordinator != "c" || ambiguous.XID == "" {
+				t.Errorf("got %+v\n%s", ambiguous, diff)
+			}
+			wantOutcome(t, err, transactions.Ambiguous)
+			if hooks != 0 {
+				t.Errorf("%d hooks ran, want none while nobody knows", hooks)
+			}
+			f.plan.Before, f.plan.After = nil, nil
+			if diff := cmp.Diff([]string{ambiguous.GIDs[0]}, f.prepared("a")); diff != "" {
+				t.Errorf("prepared in a (-want +got):\n%s", diff)
+			}
+			want := transactions.ActionRollback
+			if ran {
+				want = transactions.ActionCommit
+			}
+			report := f.recover(transactions.Finish())
+			if diff := cmp.Diff([]string{"a", "b"}, aliasesOf(report.Entries)); diff != "" || !report.Clean() {
+				t.Errorf("recovery: %+v\n%s", report, diff)
+			}
+			for _, e := range report.Entries {
+				if e.Action != want || e.State != transactions.StateDone {
+					t.Errorf("recovery of %s: %s %s, want %s done", e.Alias, e.Action, e.State, want)
+				}
+			}
+			n := int64(0)
+			if ran {
+				n = 1
+			}
+			f.wantCounts(n, n, n)
+			f.wantNothingPrepared()
+			f.wantUsable()
+		})
+	}
+}
+
+func TestAcceptance19To22Hooks(t *testing.T) {
+	t.Run("19 and 20 a failing commit hook", func(t *testing.T) {
+		for _, alias := range []string{"c", "a"} {
+			f := newTrio(t, "")
+			var order []string
+			err := f.distributed(func(d *hare.Distributed) error {
+				for _, name := range []string{"b", "c", "a"} {
+					err := transactions.OnCommit(d.Context(), func(context.Context) error {
+						order = append(order, name)
+						if name == alias {
+							return errStop
+						}
+						return nil
+					}, transactions.Using(name))
+					if err != nil {
+						return err
+					}
+				}
+				return writeAll(d)
+			})
+			if hook := as[*transactions.HookError](t, err); !hook.Committed || !errors.Is(err, errStop) {
+				t.Errorf("got %+v", hook)
+			}
+			wantOutcome(t, err, transactions.Committed)
+			if diff := cmp.Diff(everybody, order); diff != "" {
+				t.Errorf("order of the hooks (-want +got):\n%s", diff)
+			}
+			f.wantCounts(1, 1, 1)
+			f.wantUsable()
+		}
+	})
+	t.Run("21 a commit hook writes to its own alias", func(t *testing.T) {
+		f := newTrio(t, "?max_size=1")
+		err := f.distributed(func(d *hare.Distributed) error {
+			if err := transactions.OnCommit(d.Context(), func(ctx context.Context) error {
+				return Notes.UsingAlias("a").Create(ctx, &Note{Text: "hook"})
+			}, transactions.Using("a")); err != nil {
+				return err
+			}
+			return writeAll(d)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.wantCounts(1, 2, 1)
+	})
+	t.Run("22 a rollback hook writes to its own alias", func(t *testing.T) {
+		f := newTrio(t, "?max_size=1")
+		f.occupy()
+		err := f.distributed(func(d *hare.Distributed) error {
+			if err := transactions.OnRollback(d.Context(), func(ctx context.Context) error {
+				return Notes.UsingAlias("a").Create(ctx, &Note{Text: "hook"})
+			}, transactions.Using("a")); err != nil {
+				return err
+			}
+			return writeAll(d)
+		})
+		as[*hare.IntegrityError](t, err)
+		f.wantCounts(0, 1, 1)
+	})
+}
+
+func TestAcceptance23NoConnectionIsLeaked(t *testing.T) {
+	f := newTrio(t, "")
+	sessions := func() (n int64) {
+		rows, err := f.client("a").Query(f.ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := rows.Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	if err := f.distributed(writeAll); err != nil {
+		t.Fatal(err)
+	}
+	before := sessions()
+	for range 3 {
+		if err := f.distributed(writeAll); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := sessions(); after != before {
+		t.Errorf("%d sessions on a, want %d as before", after, before)
+	}
+}
+
+func TestAcceptance24PreparedOutlivesItsSession(t *testing.T) {
+	f := newTrio(t, "")
+	killed := 0
+	f.plan.Before = func(_ context.Context, e faults.Event) error {
+		if e.Alias == "a" && strings.HasPrefix(e.SQL, "COMMIT PREPARED") && killed == 0 {
+			killed++
+			f.exec("b", "SELECT 1")
+			_, err := f.client("c").Exec(context.Background(), "SELECT 1")
+			if err != nil {
+				return err
+			}
+			return faults.ErrInjected // the session is closed, and another one delivers
+		}
+		return nil
+	}
+	if err := f.distributed(writeAll); err != nil {
+		t.Fatal(err)
+	}
+	if killed != 1 {
+		t.Fatal("no session was killed")
+	}
+	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+}
+
+func TestAcceptance30CancelledWhilePreparing(t *testing.T) {
+	f := newTrio(t, "")
+	ctx, cancel := context.WithCancel(f.ctx)
+	f.plan.After = func(_ context.Context, e faults.Event) error {
+		if e.Alias == "a" && strings.Contains(e.SQL, "PREPARE TRANSACTION") {
+			cancel()
+		}
+		return nil
+	}
+	err := transactions.Distributed(ctx, coordinator, participants, writeAll)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the cancellation", err)
+	}
+	wantOutcome(t, err, transactions.RolledBack)
+	f.wantCounts(0, 0, 0)
+	f.wantNothingPrepared()
+	f.wantUsable()
+}
+
+// prepareByHand leaves a transaction prepared under a GID.
+func (f *trio) prepareByHand(alias, gid string) {
+	f.Helper()
+	conn, err := f.client(alias).Database().Dial(f.ctx)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Control(f.ctx, "BEGIN", "INSERT INTO note (text) VALUES ('by hand')", "PREPARE TRANSACTION '"+strings.ReplaceAll(gid, "'", "''")+"'"); err != nil {
+		f.Fatal(err)
+	}
+}

@@ -1,0 +1,247 @@
+// Package integration holds the tests that need real servers: the distributed commit and its recovery, with faults
+// injected between the calls, and real kills.
+package integration
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	_ "github.com/hare-go/hare/backends/postgres"
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/integration/servers"
+	"github.com/hare-go/hare/query"
+	"github.com/hare-go/hare/transactions"
+)
+
+func TestMain(m *testing.M) { servers.Main(m) }
+
+// Note is the one table that each of the databases has.
+type Note struct {
+	ID   int64
+	Text string `hare:"size=100"`
+}
+
+var Notes = hare.Objects[Note]()
+
+// errStop is what a callback returns to have everything rolled back.
+var errStop = errors.New("stop")
+
+// aliases are the coordinator and the participants of every test here.
+var (
+	coordinator  = "c"
+	participants = []string{"a", "b"}
+	everybody    = []string{"c", "a", "b"}
+)
+
+// trio is three databases with one table each, on different servers where there are enough.
+type trio struct {
+	*testing.T
+	ctx   context.Context
+	conns *hare.Connections
+	plan  *faults.Plan
+	urls  map[string]string // the real ones
+}
+
+// newTrio makes the databases. options are added to each URL.
+func newTrio(t *testing.T, options string) *trio {
+	t.Helper()
+	urls := servers.Databases(t, 3)
+	f := &trio{T: t, plan: &faults.Plan{}, urls: map[string]string{}}
+	for i, alias := range everybody {
+		f.urls[alias] = urls[i] + options
+	}
+	f.conns = f.connect(f.urls)
+	f.ctx = hare.WithConnections(t.Context(), f.conns)
+	for _, alias := range everybody {
+		if err := hare.CreateTables(f.ctx, f.client(alias), Note{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// connect opens connections of its own, through the plan.
+func (f *trio) connect(urls map[string]string) *hare.Connections {
+	f.Helper()
+	scheme := f.plan.Scheme("postgres")
+	config := hare.Config{Connections: map[string]string{}, Default: coordinator}
+	for alias, url := range urls {
+		config.Connections[alias] = f.plan.URL(scheme, url)
+	}
+	conns, err := hare.Open(f.Context(), config)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(conns.Close)
+	return conns
+}
+
+func (f *trio) client(alias string) *hare.Client {
+	f.Helper()
+	client, err := f.conns.Client(alias)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return client
+}
+
+// write writes a note in each database.
+func write(d *hare.Distributed, text string, aliases ...string) error {
+	for _, alias := range aliases {
+		if err := Notes.Using(d.Client(alias)).Create(d.Context(), &Note{Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeAll is the callback of most tests: one note everywhere.
+func writeAll(d *hare.Distributed) error { return write(d, "all", everybody...) }
+
+// distributed runs a distributed transaction with short phases, so that tests of faults are quick.
+func (f *trio) distributed(fn func(d *hare.Distributed) error, opts ...transactions.Option) error {
+	return transactions.Distributed(f.ctx, coordinator, participants, fn, append([]transactions.Option{shortPhases}, opts...)...)
+}
+
+var shortPhases = transactions.PhaseTimeouts(transactions.Phases{Prepare: 10 * time.Second, Decide: 10 * time.Second, Deliver: 2 * time.Second, Rollback: 5 * time.Second})
+
+// counts are the numbers of notes in c, a and b.
+func (f *trio) counts() [3]int64 {
+	f.Helper()
+	var counts [3]int64
+	for i, alias := range everybody {
+		n, err := Notes.UsingAlias(alias).Count(f.ctx)
+		if err != nil {
+			f.Fatal(err)
+		}
+		counts[i] = int64(n)
+	}
+	return counts
+}
+
+func (f *trio) wantCounts(c, a, b int64) {
+	f.Helper()
+	if got, want := f.counts(), [3]int64{c, a, b}; got != want {
+		f.Errorf("notes in c, a, b: %v, want %v", got, want)
+	}
+}
+
+// prepared lists the GIDs that are prepared in a database.
+func (f *trio) prepared(alias string) []string {
+	f.Helper()
+	rows, err := f.client(alias).Query(f.ctx, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() ORDER BY gid")
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer rows.Close()
+	var gids []string
+	for rows.Next() {
+		var gid string
+		if err := rows.Scan(&gid); err != nil {
+			f.Fatal(err)
+		}
+		gids = append(gids, gid)
+	}
+	if err := rows.Err(); err != nil {
+		f.Fatal(err)
+	}
+	return gids
+}
+
+func (f *trio) wantNothingPrepared() {
+	f.Helper()
+	for _, alias := range everybody {
+		if gids := f.prepared(alias); len(gids) > 0 {
+			f.Errorf("prepared in %s: %q, want nothing", alias, gids)
+		}
+	}
+}
+
+// wantUsable makes sure that the pools are whole: a plain write and a distributed one work on every alias.
+func (f *trio) wantUsable() {
+	f.Helper()
+	f.plan.Before, f.plan.After = nil, nil
+	before := f.counts()
+	if err := f.distributed(writeAll); err != nil {
+		f.Fatalf("a distributed transaction afterwards: %v", err)
+	}
+	after := f.counts()
+	for i := range before {
+		if after[i] != before[i]+1 {
+			f.Errorf("notes in %s: %d, want %d", everybody[i], after[i], before[i]+1)
+		}
+	}
+}
+
+// exec runs SQL on an alias, outside any transaction.
+func (f *trio) exec(alias, sql string, args ...any) int64 {
+	f.Helper()
+	n, err := f.client(alias).Exec(f.ctx, sql, args...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return n
+}
+
+// recover runs recovery at age 0 and returns its report.
+func (f *trio) recover(opts ...transactions.RecoverOption) transactions.Report {
+	f.Helper()
+	report, err := transactions.Recover(f.ctx, coordinator, append([]transactions.RecoverOption{transactions.OlderThan(0)}, opts...)...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return report
+}
+
+// as asserts that err is a T, and returns it.
+func as[T error](t *testing.T, err error) T {
+	t.Helper()
+	var target T
+	if !errors.As(err, &target) {
+		t.Fatalf("got %T %v, want a %T", err, err, target)
+	}
+	return target
+}
+
+func wantOutcome(t *testing.T, err error, want transactions.Outcome) {
+	t.Helper()
+	if got := transactions.OutcomeOf(err); got != want {
+		t.Errorf("OutcomeOf(%v) = %v, want %v", err, got, want)
+	}
+}
+
+// idle is a predicate of the tests that need one row.
+func noteWith(text string) query.Predicate { return query.Q("text", text) }
+
+// failOn makes a plan fail the calls on an alias whose SQL satisfies match, n times.
+func failOn(n int, alias string, match func(sql string) bool) func(context.Context, faults.Event) error {
+	left := make(chan struct{}, n)
+	for range n {
+		left <- struct{}{}
+	}
+	return func(_ context.Context, e faults.Event) error {
+		if e.Alias != alias || !match(e.SQL) {
+			return nil
+		}
+		select {
+		case <-left:
+			return faults.ErrInjected
+		default:
+			return nil
+		}
+	}
+}
+
+// aliasesOf lists the aliases of entries in order.
+func aliasesOf(entries []transactions.Entry) []string {
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Alias)
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,306 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/transactions"
+)
+
+// crash runs a distributed transaction that ends as if its process died before the call that matches: nothing of it
+// answers any more, rolling back included.
+func (f *trio) crash(match func(e faults.Event) bool) {
+	f.Helper()
+	var mu sync.Mutex
+	dead := false
+	f.plan.Before = func(_ context.Context, e faults.Event) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if dead = dead || match(e); dead {
+			return faults.ErrInjected
+		}
+		return nil
+	}
+	quick := transactions.PhaseTimeouts(transactions.Phases{Prepare: 200e6, Decide: 200e6, Deliver: 200e6, Rollback: 200e6})
+	if err := f.distributed(writeAll, quick); err == nil {
+		f.Fatal("the crash did not happen")
+	}
+	f.plan.Before = nil
+}
+
+func isDecision(e faults.Event) bool {
+	return strings.Contains(e.SQL, "INSERT INTO public.hare_distributed_decisions")
+}
+
+func TestRecoveryRollsBackWhatIsNotDecided(t *testing.T) {
+	f := newTrio(t, "")
+	f.crash(isDecision)
+	report := f.recover()
+	for _, e := range report.Entries {
+		if e.Action != transactions.ActionRollback || e.State != transactions.StateNeeded || e.Owner == "" || e.Reason == "" {
+			t.Errorf("report: %+v", e)
+		}
+	}
+	if len(report.Entries) != 2 || report.Clean() {
+		t.Errorf("report: %+v, want two to roll back", report)
+	}
+	if n := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions"); n != 0 {
+		t.Errorf("reporting wrote %d rows", n)
+	}
+	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 2 {
+		t.Errorf("finishing: %+v", report)
+	}
+	f.wantCounts(0, 0, 0)
+	f.wantNothingPrepared()
+	// The fence stays: the late decision of a process that was only paused must fail.
+	if n := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions WHERE outcome = 'abort' AND resolved_at IS NOT NULL"); n != 1 {
+		t.Errorf("%d abort rows, want one", n)
+	}
+	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 0 {
+		t.Errorf("finishing again: %+v", report)
+	}
+}
+
+func TestRecoveryCommitsWhatIsDecided(t *testing.T) {
+	f := newTrio(t, "")
+	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
+	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 2 || report.Resolved != 1 {
+		t.Errorf("finishing: %+v", report)
+	}
+	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+	if n := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions WHERE resolved_at IS NULL"); n != 0 {
+		t.Errorf("%d decisions are unresolved", n)
+	}
+}
+
+func TestRecoveryLeavesYoungOnesAlone(t *testing.T) {
+	f := newTrio(t, "")
+	f.crash(isDecision)
+	report, err := transactions.Recover(f.ctx, coordinator, transactions.Finish())
+	if err != nil || len(report.Entries) != 0 || report.Young != 2 {
+		t.Errorf("at the default age: %+v, %v", report, err)
+	}
+	f.recover(transactions.Finish())
+	f.wantNothingPrepared()
+}
+
+// A process is paused after its last PREPARE; recovery takes it for dead; it comes back and decides.
+func TestFenceAgainstALateDecision(t *testing.T) {
+	f := newTrio(t, "")
+	var once sync.Once
+	f.plan.Before = func(_ context.Context, e faults.Event) error {
+		if e.Alias == "c" && isDecision(e) && strings.Contains(e.SQL, "'commit'") {
+			once.Do(func() {
+				if report := f.recover(transactions.Finish()); len(report.Entries) != 2 || !report.Clean() {
+					t.Errorf("recovery: %+v", report)
+				}
+			})
+		}
+		return nil
+	}
+	err := f.distributed(writeAll)
+	wantOutcome(t, err, transactions.RolledBack)
+	if e := as[*hare.TransactionError](t, err); !strings.Contains(e.Error(), "recovery") {
+		t.Errorf("the error does not say who did it: %v", e)
+	}
+	f.wantCounts(0, 0, 0)
+	f.wantNothingPrepared()
+	f.wantUsable()
+}
+
+// Recovery lists what is prepared, and the decision lands before it looks: it must follow the decision.
+func TestDecisionLandsWhileRecoveryLooks(t *testing.T) {
+	f := newTrio(t, "")
+	listed, decided := make(chan struct{}), make(chan struct{})
+	var recovering, calling sync.Once
+	f.plan.Before = func(_ context.Context, e faults.Event) error {
+		if e.Alias == "c" && isDecision(e) && strings.Contains(e.SQL, "'commit'") {
+			calling.Do(func() { <-listed })
+		}
+		if e.Alias == "c" && e.Op == "query" && strings.Contains(e.SQL, "participants::text") {
+			recovering.Do(func() { close(listed); <-decided })
+		}
+		return nil
+	}
+	f.plan.After = func(_ context.Context, e faults.Event) error {
+		if e.Alias == "c" && isDecision(e) && strings.Contains(e.SQL, "'commit'") {
+			close(decided)
+		}
+		return nil
+	}
+	result := make(chan error, 1)
+	reports := make(chan transactions.Report, 1)
+	go func() { result <- f.distributed(writeAll) }()
+	go func() {
+		for len(f.prepared("a"))+len(f.prepared("b")) < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		reports <- f.recover(transactions.Finish())
+	}()
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	if report := <-reports; !report.Clean() {
+		t.Errorf("recovery: %+v", report)
+	}
+	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+}
+
+func TestRecoverersBesideLiveCalls(t *testing.T) {
+	f := newTrio(t, "")
+	if err := f.distributed(writeAll); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	for range 2 {
+		wait.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				report, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish())
+				if err != nil || !report.Clean() {
+					t.Errorf("recovery: %+v, %v", report, err)
+				}
+			}
+		})
+	}
+	committed := int64(1)
+	for range 50 {
+		switch err := f.distributed(writeAll); transactions.OutcomeOf(err) {
+		case transactions.Committed:
+			committed++
+		case transactions.RolledBack: // recovery was faster than the decision
+		default:
+			t.Errorf("got %v", err)
+		}
+	}
+	close(stop)
+	wait.Wait()
+	f.wantCounts(committed, committed, committed)
+	f.wantNothingPrepared()
+}
+
+func TestOneUnreachableParticipantCostsOnlyItself(t *testing.T) {
+	f := newTrio(t, "")
+	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
+	f.plan.Before = func(_ context.Context, e faults.Event) error {
+		if e.Alias == "b" && e.Op == "dial" {
+			return faults.ErrInjected
+		}
+		return nil
+	}
+	report := f.recover(transactions.Finish())
+	if report.Clean() || len(report.Unreachable) != 1 || report.Unreachable[0].Alias != "b" || !errors.Is(report.Unreachable[0].Err, faults.ErrInjected) || report.Resolved != 0 {
+		t.Errorf("recovery without b: %+v", report)
+	}
+	f.plan.Before = nil
+	f.wantCounts(1, 1, 0)
+	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
+		t.Errorf("recovery with b again: %+v", report)
+	}
+	f.wantCounts(1, 1, 1)
+}
+
+func TestRolledBackByHandIsMixed(t *testing.T) {
+	f := newTrio(t, "")
+	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
+	f.exec("b", fmt.Sprintf("ROLLBACK PREPARED '%s'", f.prepared("b")[0]))
+	for range 2 { // it is reported until an operator forgets it
+		report := f.recover(transactions.Finish())
+		mixed := 0
+		for _, e := range report.Entries {
+			if e.State == transactions.StateMixed && e.Alias == "b" {
+				mixed++
+			}
+		}
+		if mixed != 1 || report.Clean() || report.Resolved != 0 {
+			t.Errorf("recovery: %+v, want b mixed", report)
+		}
+	}
+	f.wantCounts(1, 1, 0)
+}
+
+func TestAnAliasThatLeadsElsewhereIsRefused(t *testing.T) {
+	f := newTrio(t, "")
+	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
+	other := newTrio(t, "")
+	f.conns = f.connect(map[string]string{"c": f.urls["c"], "a": f.urls["a"], "b": other.urls["b"]})
+	report, err := transactions.Recover(hare.WithConnections(t.Context(), f.conns), coordinator, transactions.OlderThan(0), transactions.Finish())
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, e := range report.Entries {
+		if e.Alias == "b" && e.State == transactions.StateFailed && strings.Contains(e.Reason, "leads to") {
+			failed++
+		}
+	}
+	if failed != 1 || report.Resolved != 0 {
+		t.Errorf("recovery: %+v, want b to be refused", report)
+	}
+}
+
+func TestACopyOfTheCoordinatorIsRefused(t *testing.T) {
+	f := newTrio(t, "")
+	f.crash(isDecision)
+	f.exec("c", "UPDATE public.hare_distributed_coordinator SET database_oid = '1'") // what a copy would find
+	_, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish())
+	if e := as[*hare.ConfigurationError](t, err); !strings.Contains(e.Error(), "copy") {
+		t.Errorf("the error does not say what was found: %v", e)
+	}
+	if len(f.prepared("a")) != 1 {
+		t.Error("what is prepared was touched")
+	}
+	fresh := hare.WithConnections(t.Context(), f.connect(f.urls))
+	err = transactions.Distributed(fresh, coordinator, participants, writeAll)
+	as[*hare.ConfigurationError](t, err)
+}
+
+func TestOldRowsArePurged(t *testing.T) {
+	f := newTrio(t, "")
+	f.crash(isDecision)
+	f.recover(transactions.Finish())
+	if report := f.recover(transactions.Finish(), transactions.Retention(time.Hour)); report.Purged != 0 {
+		t.Errorf("purged %d rows that are not old", report.Purged)
+	}
+	if report := f.recover(transactions.Finish(), transactions.Retention(0)); report.Purged != 1 {
+		t.Errorf("purged %d rows, want the abort row", report.Purged)
+	}
+}
+
+func TestDecisionsAreTakenAway(t *testing.T) {
+	f := newTrio(t, "")
+	for range 5 {
+		if err := f.distributed(writeAll); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.distributed(writeAll, transactions.KeepDecision()); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		kept := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions WHERE resolved_at IS NOT NULL")
+		all := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions")
+		if kept == 1 && all == 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d rows, %d of them kept; want one, kept", all, kept)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

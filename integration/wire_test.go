@@ -1,0 +1,277 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/integration/servers"
+	"github.com/hare-go/hare/query"
+	"github.com/hare-go/hare/transactions"
+)
+
+// wire passes connections to a server on and counts round trips: the times that the client speaks after the server has.
+type wire struct {
+	url string
+
+	mu    sync.Mutex
+	trips int
+}
+
+func newWire(t *testing.T, databaseURL string) *wire {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	server := u.Host
+	u.Host = listener.Addr().String()
+	w := &wire{url: u.String()}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go w.pass(client, server)
+		}
+	}()
+	return w
+}
+
+func (w *wire) pass(client net.Conn, address string) {
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		client.Close()
+		return
+	}
+	serverSpoke := true
+	relay := func(from, to net.Conn, heard func()) {
+		defer from.Close()
+		defer to.Close()
+		chunk := make([]byte, 64<<10)
+		for {
+			n, err := from.Read(chunk)
+			if n > 0 {
+				heard()
+				if _, err := to.Write(chunk[:n]); err != nil {
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	go relay(server, client, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		serverSpoke = true
+	})
+	relay(client, server, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if serverSpoke {
+			w.trips++
+		}
+		serverSpoke = false
+	})
+}
+
+// count runs fn and returns the round trips that it took.
+func (w *wire) take() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.trips
+	w.trips = 0
+	return n
+}
+
+// wired are connections over wires: the coordinator "c" and participants "p0", "p1", ...
+func wired(t *testing.T, participants int) (ctx context.Context, wires []*wire, names []string, plan *faults.Plan) {
+	t.Helper()
+	plan = &faults.Plan{}
+	scheme := plan.Scheme("postgres")
+	config := hare.Config{Connections: map[string]string{}, Default: "c"}
+	for i, database := range servers.Databases(t, participants+1) {
+		name := "c"
+		if i > 0 {
+			name = fmt.Sprintf("p%d", i-1)
+			names = append(names, name)
+		}
+		w := newWire(t, database)
+		wires = append(wires, w)
+		config.Connections[name] = plan.URL(scheme, w.url+"&max_size=1")
+	}
+	conns, err := hare.Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conns.Close)
+	ctx = hare.WithConnections(t.Context(), conns)
+	for name := range config.Connections {
+		client, err := conns.Client(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hare.CreateTables(ctx, client, Note{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ctx, wires, names, plan
+}
+
+// After the callback there are three waves: prepare, decide, deliver, whatever the number of participants.
+func TestThreeWaves(t *testing.T) {
+	for _, participants := range []int{1, 2, 4} {
+		t.Run(fmt.Sprint(participants), func(t *testing.T) {
+			ctx, wires, names, plan := wired(t, participants)
+			transaction := func(after func()) error {
+				return transactions.Distributed(ctx, "c", names, func(d *hare.Distributed) error {
+					if err := write(d, "x", append([]string{"c"}, names...)...); err != nil {
+						return err
+					}
+					after()
+					return nil
+				}, transactions.KeepDecision())
+			}
+			for range 2 { // the first call asks the servers what they are, and prepares statements
+				if err := transaction(func() {}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(200 * time.Millisecond) // decisions are resolved in the background
+			err := transaction(func() {
+				plan.Reset()
+				for _, w := range wires {
+					w.take()
+				}
+			})
+			// Resolving comes later, off the caller's path: what is counted here is what the caller waited for.
+			counts := make([]int, len(wires))
+			for i, w := range wires {
+				counts[i] = w.take()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, n := range counts {
+				want := 2 // PREPARE TRANSACTION; COMMIT PREPARED
+				if i == 0 {
+					want = 1 // the decision and COMMIT together
+				}
+				if n != want {
+					t.Errorf("connection %d: %d round trips after the callback, want %d", i, n, want)
+				}
+			}
+			if waves := wavesOf(plan.Events()); waves != 3 {
+				t.Errorf("%d waves, want 3: %+v", waves, plan.Events())
+			}
+		})
+	}
+}
+
+// wavesOf counts the runs of calls of one kind.
+func wavesOf(events []faults.Event) int {
+	waves, last := 0, ""
+	for _, e := range events {
+		kind := ""
+		for _, word := range []string{"PREPARE TRANSACTION", "INSERT INTO public.hare_distributed_decisions", "COMMIT PREPARED"} {
+			if strings.Contains(e.SQL, word) {
+				kind = word
+			}
+		}
+		if kind == "" || e.Op != "control" {
+			continue
+		}
+		if kind != last {
+			waves++
+		}
+		last = kind
+	}
+	return waves
+}
+
+// All participants prepare, and are told, at the same time: each waits here until all are there.
+func TestParticipantsWorkAtOnce(t *testing.T) {
+	ctx, _, names, plan := wired(t, 4)
+	if err := transactions.Distributed(ctx, "c", names, func(d *hare.Distributed) error { return write(d, "x", names...) }); err != nil {
+		t.Fatal(err)
+	}
+	var meet [2]sync.WaitGroup
+	meet[0].Add(4)
+	meet[1].Add(4)
+	plan.Before = func(_ context.Context, e faults.Event) error {
+		for i, word := range []string{"PREPARE TRANSACTION", "COMMIT PREPARED"} {
+			if strings.Contains(e.SQL, word) {
+				meet[i].Done()
+				met := make(chan struct{})
+				go func() { meet[i].Wait(); close(met) }()
+				select {
+				case <-met:
+				case <-time.After(10 * time.Second):
+					return fmt.Errorf("%s: the others did not come", word)
+				}
+			}
+		}
+		return nil
+	}
+	if err := transactions.Distributed(ctx, "c", names, func(d *hare.Distributed) error { return write(d, "x", names...) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BEGIN travels with the first statement: two updates in a transaction are three round trips, and an empty one none.
+func TestRoundTripsOfATransaction(t *testing.T) {
+	ctx, wires, _, _ := wired(t, 0)
+	if err := Notes.Create(ctx, &Note{Text: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	update := func(ctx context.Context) error {
+		_, err := Notes.Filter(query.Q("id", 1)).Update(ctx, query.Set("text", "y"))
+		return err
+	}
+	two := func(ctx context.Context) error {
+		if err := update(ctx); err != nil {
+			return err
+		}
+		return update(ctx)
+	}
+	nested := func(ctx context.Context) error { return transactions.Atomic(ctx, two) }
+	for _, test := range []struct {
+		name string
+		fn   func(context.Context) error
+		opts []transactions.Option
+		want int
+	}{
+		{"nothing", func(context.Context) error { return nil }, nil, 0},
+		{"two updates", two, nil, 3},
+		{"two updates with time-outs", two, []transactions.Option{transactions.StatementTimeout(time.Minute), transactions.Isolation(transactions.Serializable)}, 3},
+		{"two updates in a savepoint", nested, nil, 4}, // RELEASE beside COMMIT
+		{"an empty savepoint", func(ctx context.Context) error {
+			return transactions.Atomic(ctx, func(context.Context) error { return nil })
+		}, nil, 0},
+	} {
+		for range 2 {
+			wires[0].take()
+			if err := transactions.Atomic(ctx, test.fn, test.opts...); err != nil {
+				t.Fatal(test.name, err)
+			}
+		}
+		if n := wires[0].take(); n != test.want {
+			t.Errorf("%s: %d round trips, want %d", test.name, n, test.want)
+		}
+	}
+}
