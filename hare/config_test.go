@@ -161,9 +161,14 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("the mistake of %s is not reported: %v", alias, err)
 		}
 	}
-	_, err = hare.Open(t.Context(), hare.Config{Connections: map[string]string{"a": "postgres://user:hid den@host/db"}})
-	if err == nil || strings.Contains(err.Error(), "hid den") {
-		t.Errorf("the error shows the password, or there is none: %v", err)
+	for _, url := range []string{
+		"postgres://user:hidden@host/db?no_such_option=1", "postgres://user:hidden%zz@host/db",
+		"postgres:hidden", "nothing://user:hidden@host/db", "user:hidden@host/db",
+	} {
+		_, err := hare.Open(t.Context(), hare.Config{Connections: map[string]string{"a": url}})
+		if !isA[*hare.ConfigurationError](err) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: the error shows the password, or there is none: %v", url, err)
+		}
 	}
 }
 

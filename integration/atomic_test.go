@@ -397,7 +397,7 @@ func TestStatementsWhileRowsAreRead(t *testing.T) {
 }
 
 func TestLostConnection(t *testing.T) {
-	f := newTrio(t, "?max_size=1")
+	f := newTrio(t, "&max_size=1")
 	for _, swallowed := range []bool{true, false} {
 		rolledBack := false
 		err := transactions.Atomic(f.ctx, func(ctx context.Context) error {

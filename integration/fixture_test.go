@@ -46,7 +46,7 @@ type trio struct {
 	urls  map[string]string // the real ones
 }
 
-// newTrio makes the databases. options are added to each URL.
+// newTrio makes the databases. options are added to each URL, as in "&max_size=1".
 func newTrio(t *testing.T, options string) *trio {
 	t.Helper()
 	urls := servers.Databases(t, 3)
@@ -68,7 +68,10 @@ func newTrio(t *testing.T, options string) *trio {
 func (f *trio) connect(urls map[string]string) *hare.Connections {
 	f.Helper()
 	scheme := f.plan.Scheme("postgres")
-	config := hare.Config{Connections: map[string]string{}, Default: coordinator}
+	config := hare.Config{Connections: map[string]string{}}
+	if _, ok := urls[coordinator]; ok {
+		config.Default = coordinator
+	}
 	for alias, url := range urls {
 		config.Connections[alias] = f.plan.URL(scheme, url)
 	}
@@ -187,6 +190,50 @@ func (f *trio) exec(alias, sql string, args ...any) int64 {
 	return n
 }
 
+// count is what a SELECT count(*) says on an alias.
+func (f *trio) count(alias, sql string) (n int64) {
+	f.Helper()
+	rows, err := f.client(alias).Query(f.ctx, sql)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&n); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		f.Fatal(err)
+	}
+	return n
+}
+
+// text is what a SELECT of one text says on an alias.
+func (f *trio) text(alias, sql string) (text string) {
+	f.Helper()
+	rows, err := f.client(alias).Query(f.ctx, sql)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&text); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		f.Fatal(err)
+	}
+	return text
+}
+
+// decisions counts the rows of the decisions table.
+func (f *trio) decisions(where string) int64 {
+	f.Helper()
+	return f.count("c", "SELECT count(*) FROM public.hare_distributed_decisions WHERE "+where)
+}
+
 // recover runs recovery at age 0 and returns its report.
 func (f *trio) recover(opts ...transactions.RecoverOption) transactions.Report {
 	f.Helper()
@@ -214,7 +261,7 @@ func wantOutcome(t *testing.T, err error, want transactions.Outcome) {
 	}
 }
 
-// idle is a predicate of the tests that need one row.
+// noteWith is the note with a text.
 func noteWith(text string) query.Predicate { return query.Q("text", text) }
 
 // failOn makes a plan fail the calls on an alias whose SQL satisfies match, n times.

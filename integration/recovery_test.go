@@ -51,7 +51,7 @@ func TestRecoveryRollsBackWhatIsNotDecided(t *testing.T) {
 	if len(report.Entries) != 2 || report.Clean() {
 		t.Errorf("report: %+v, want two to roll back", report)
 	}
-	if n := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions"); n != 0 {
+	if n := f.decisions("true"); n != 0 {
 		t.Errorf("reporting wrote %d rows", n)
 	}
 	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 2 {
@@ -60,7 +60,7 @@ func TestRecoveryRollsBackWhatIsNotDecided(t *testing.T) {
 	f.wantCounts(0, 0, 0)
 	f.wantNothingPrepared()
 	// The fence stays: the late decision of a process that was only paused must fail.
-	if n := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions WHERE outcome = 'abort' AND resolved_at IS NOT NULL"); n != 1 {
+	if n := f.decisions("outcome = 'abort' AND resolved_at IS NOT NULL"); n != 1 {
 		t.Errorf("%d abort rows, want one", n)
 	}
 	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 0 {
@@ -76,7 +76,7 @@ func TestRecoveryCommitsWhatIsDecided(t *testing.T) {
 	}
 	f.wantCounts(1, 1, 1)
 	f.wantNothingPrepared()
-	if n := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions WHERE resolved_at IS NULL"); n != 0 {
+	if n := f.decisions("resolved_at IS NULL"); n != 0 {
 		t.Errorf("%d decisions are unresolved", n)
 	}
 }
@@ -293,8 +293,7 @@ func TestDecisionsAreTakenAway(t *testing.T) {
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		kept := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions WHERE resolved_at IS NOT NULL")
-		all := f.exec("c", "SELECT 1 FROM public.hare_distributed_decisions")
+		kept, all := f.decisions("resolved_at IS NOT NULL"), f.decisions("true")
 		if kept == 1 && all == 1 {
 			return
 		}

@@ -95,12 +95,12 @@ func TestValidationBeforeAnythingOpens(t *testing.T) {
 }
 
 func TestValidationOfGIDLength(t *testing.T) {
-	// hare_dtx_ + coordinator + : + 16 + : + 32 + : + alias: 61 bytes beside the two aliases, 199 in all.
+	// hare_dtx_ + coordinator + : + 16 + : + 32 + : + alias: 60 bytes beside the two aliases, 199 in all.
 	for _, test := range []struct {
 		coordinator, participant int
 		fits                     bool
 	}{
-		{69, 70, false}, {69, 69, true}, {1, 137, true}, {1, 138, false}, {137, 1, true}, {138, 1, false}, {1, 300, false},
+		{70, 70, false}, {69, 70, true}, {1, 138, true}, {1, 139, false}, {138, 1, true}, {139, 1, false}, {1, 300, false},
 	} {
 		plan := &faults.Plan{}
 		coordinator, participant := strings.Repeat("c", test.coordinator), strings.Repeat("p", test.participant)

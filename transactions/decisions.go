@@ -37,7 +37,7 @@ var createTables = []string{
 	`ALTER TABLE ` + decisionsTable + ` ADD COLUMN IF NOT EXISTS participants jsonb NOT NULL DEFAULT '[]'`,
 	`CREATE INDEX IF NOT EXISTS hare_distributed_decisions_unresolved ON ` + decisionsTable + ` (created_at) WHERE resolved_at IS NULL`,
 	`CREATE TABLE IF NOT EXISTS ` + coordinatorTable + ` (
-	only boolean PRIMARY KEY DEFAULT true CHECK (only),
+	singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
 	id text NOT NULL,
 	system_identifier text NOT NULL,
 	database_oid text NOT NULL,

@@ -225,7 +225,7 @@ func (r *recovery) fenceAll(ctx context.Context) {
 		for _, e := range f.prepared {
 			d := r.decisions[e.XID]
 			switch {
-			case d == nil && e.Age < r.olderThan, d != nil && d.commit && d.age < r.olderThan && !d.resolved:
+			case d == nil && r.young(e.Age), d != nil && d.commit && !d.resolved && r.young(d.age):
 				r.report.Young++
 			case d == nil && r.finish:
 				r.fence(ctx, e)
@@ -237,6 +237,10 @@ func (r *recovery) fenceAll(ctx context.Context) {
 		}
 	}
 }
+
+// young reports whether something is to be left to its call. At an age limit of 0 nothing is, not even what seems to come
+// from the future because a clock was set back.
+func (r *recovery) young(age time.Duration) bool { return r.olderThan > 0 && age < r.olderThan }
 
 // fence makes sure of the end of a transaction that had no decision when it was looked up.
 func (r *recovery) fence(ctx context.Context, e *Entry) {

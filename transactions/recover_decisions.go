@@ -135,7 +135,7 @@ func (r *recovery) databaseOf(p prepared) *found {
 
 // missing reports a participant that no reached connection leads to. One that is merely unreachable has its own line.
 func (r *recovery) missing(d *decision, p prepared) {
-	if d.age < r.olderThan {
+	if r.young(d.age) {
 		r.report.Young++
 		return
 	}

@@ -80,7 +80,7 @@ func (f *finished) write(db backend.Database) {
 		}
 	}
 	if err != nil {
-		f.log.LogAttrs(ctx, slog.LevelInfo, "decisions are left to recovery to resolve", slog.Int("decisions", len(f.remove)+len(f.keep)), slog.Any("error", err))
+		f.log.LogAttrs(ctx, slog.LevelDebug, "decisions are left to recovery to resolve", slog.Int("decisions", len(f.remove)+len(f.keep)), slog.Any("error", err))
 	}
 }
 

@@ -74,9 +74,9 @@ func TestCheckNames(t *testing.T) {
 		{"NUL", "library", []string{"a\x00"}, false},
 		{"a line break", "library", []string{"a\nb"}, false},
 		{"invalid UTF-8", "library", []string{"a\xff"}, false},
-		{"the longest GID", strings.Repeat("c", 69), []string{strings.Repeat("p", 69)}, true},
-		{"one byte more", strings.Repeat("c", 69), []string{"p", strings.Repeat("p", 70)}, false},
-		{"bytes count, not characters", strings.Repeat("ж", 35), []string{strings.Repeat("p", 69)}, false},
+		{"the longest GID", strings.Repeat("c", 69), []string{strings.Repeat("p", 70)}, true},
+		{"one byte more", strings.Repeat("c", 69), []string{"p", strings.Repeat("p", 71)}, false},
+		{"bytes count, not characters", strings.Repeat("ж", 35), []string{strings.Repeat("p", 70)}, false},
 	} {
 		err := checkNames(test.coordinator, test.participants)
 		var configuration *hare.ConfigurationError

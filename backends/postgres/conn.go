@@ -44,7 +44,11 @@ func (c *conn) Query(ctx context.Context, call backend.Call) (backend.Rows, erro
 		c.leave()
 		return nil, err
 	}
-	r.leave = c.leave
+	if r.landed { // it has no rows
+		c.leave()
+	} else {
+		r.leave = c.leave
+	}
 	return r, nil
 }
 

@@ -119,7 +119,7 @@ func timeOf(oid uint32, src []byte) (time.Time, error) {
 // decodeArray reads a binary array. An array of several dimensions is an array of arrays.
 func decodeArray(src []byte) (backend.Array, error) {
 	a := arrayReader{rest: src}
-	dimensions, _, element := int(a.uint32()), a.uint32(), a.uint32()
+	dimensions, _, element := a.uint32(), a.uint32(), a.uint32()
 	if dimensions > 6 || !isScalar(element) { // 6 is PostgreSQL's limit
 		return backend.Array{}, errMalformed
 	}
@@ -131,8 +131,7 @@ func decodeArray(src []byte) (backend.Array, error) {
 	if dimensions == 0 {
 		lengths = []int{0}
 	}
-	values, err := a.values(element, lengths)
-	return values, err
+	return a.values(element, lengths)
 }
 
 // arrayReader reads the parts of a binary array in order.

@@ -180,7 +180,7 @@ func foldValue(c sqlite3.Context, args ...sqlite3.Value) {
 	}
 	text := args[0].RawText()
 	for _, b := range text {
-		if b >= 'A' && b <= 'Z' || b >= 0x80 {
+		if b >= 'a' && b <= 'z' || b >= 0x80 {
 			c.ResultRawText(bytes.Map(foldRune, text))
 			return
 		}
@@ -191,5 +191,6 @@ func foldValue(c sqlite3.Context, args ...sqlite3.Value) {
 // fold makes texts equal that differ in the case of their characters only.
 func fold(text string) string { return string(bytes.Map(foldRune, []byte(text))) }
 
-// foldRune folds character by character: no letter becomes two, and none depends on a language.
-func foldRune(r rune) rune { return unicode.ToLower(r) }
+// foldRune folds character by character, as PostgreSQL's UPPER does: ß stays as it is, and no language has rules of its
+// own.
+func foldRune(r rune) rune { return unicode.ToUpper(r) }

@@ -17,6 +17,9 @@ func arrayCodec(t reflect.Type, o *options) (*codec, error) {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return nil, faultf(o.word("array"), "%s is one value of bytes: leave array out, or use a slice of a wider integer", t)
 	}
+	if t.Elem().Kind() == reflect.Slice && t.Elem().Elem().Kind() != reflect.Uint8 && t.Elem() != rawType {
+		return nil, faultf(o.word("array"), "an array has one dimension: tag %s json to keep it as a document", t)
+	}
 	inner := *o
 	inner.array = false
 	if o.override != "" {

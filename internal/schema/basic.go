@@ -80,17 +80,26 @@ func floatCodec[T float32 | float64](t reflect.Type, o *options, layout backend.
 		return nil, err
 	}
 	c := simple(t, backend.ColumnType{Kind: kind}, layout)
+	toColumn := c.convert
+	tooLarge := func(f float64) bool { return math.IsInf(float64(T(f)), 0) && !math.IsInf(f, 0) }
 	c.read = func(field backend.Pointer) (any, error) { return float64(*(*T)(field)), nil }
 	c.assign = func(field backend.Pointer, value any) error {
 		f, err := canonical[float64](value)
 		if err != nil {
 			return err
 		}
-		if math.IsInf(float64(T(f)), 0) && !math.IsInf(f, 0) {
+		if tooLarge(f) {
 			return errOverflow
 		}
 		*(*T)(field) = T(f)
 		return nil
+	}
+	c.convert = func(value any) (any, error) {
+		value, err := toColumn(value)
+		if err == nil && value != nil && tooLarge(value.(float64)) {
+			return nil, errOverflow
+		}
+		return value, err
 	}
 	c.isZero = func(field backend.Pointer) bool { return *(*T)(field) == 0 }
 	return c, nil

@@ -63,7 +63,7 @@ func newValueCodec(t reflect.Type, o *options) (*codec, error) {
 		return nil, faultf(o.word("size"), "size belongs to text, and the column holds %s", kindNames[c.column.Kind])
 	}
 	if o.has("decimal") && baseKind(c.column) != backend.KindDecimal {
-		return nil, faultf(o.word("decimal"), "decimal does not go with %s, which holds %s", t, kindNames[c.column.Kind])
+		return nil, faultf(o.word("decimal"), "decimal does not go with %s, which holds %s: use a decimal type or a string", t, kindNames[c.column.Kind])
 	}
 	c.column.Override = o.override
 	return c, nil
@@ -81,22 +81,22 @@ func chooseCodec(t reflect.Type, o *options) (*codec, error) {
 	switch {
 	case o.array:
 		return arrayCodec(t, o)
+	case t == rawType || t == documentType:
+		return rawCodec(t, o)
+	case o.json && (isUUID(t) || !isScanner(t)):
+		return jsonCodec(t, o)
 	case t == timeType:
 		return timeCodec(o)
 	case t == durationType:
 		return durationCodec(o)
-	case t == rawType || t == documentType:
-		return rawCodec(t, o)
 	case isUUID(t):
 		return uuidCodec(t, o)
-	case implements(t, scannerType) && implements(t, valuerType):
+	case isScanner(t):
 		return scannerCodec(t, o)
-	case o.json:
-		return jsonCodec(t, o)
 	case implements(t, scannerType):
-		return nil, faultf("", "%s has Scan and no Value method, so that it could not be written as it is read", t)
+		return nil, faultf("", "%s has Scan and no Value method, so that it could not be written as it is read: add one", t)
 	case implements(t, valuerType):
-		return nil, faultf("", "%s has Value and no Scan method, so that it could not be read as it is written", t)
+		return nil, faultf("", "%s has Value and no Scan method, so that it could not be read as it is written: add one", t)
 	}
 	if c, err := basicCodec(t, o); c != nil || err != nil {
 		return c, err
@@ -111,6 +111,9 @@ func chooseCodec(t reflect.Type, o *options) (*codec, error) {
 func implements(t, iface reflect.Type) bool {
 	return t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(iface)
 }
+
+// isScanner reports whether the type itself says how it is written and read.
+func isScanner(t reflect.Type) bool { return implements(t, scannerType) && implements(t, valuerType) }
 
 // basicCodec is the codec of Go's own types and those named after them, or nil.
 func basicCodec(t reflect.Type, o *options) (*codec, error) {

@@ -90,7 +90,7 @@ func plain(value any) (any, error) {
 	switch {
 	case rv.Kind() == reflect.Pointer:
 		return plain(rv.Elem().Interface())
-	case rv.Kind() == reflect.Slice && rv.Type().Elem() == reflect.TypeFor[byte]():
+	case rv.Kind() == reflect.Slice && rv.Type().Elem().Kind() == reflect.Uint8:
 		return rv.Bytes(), nil
 	}
 	return value, nil

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/hare-go/hare/hare/backend"
 )
@@ -34,7 +37,7 @@ func rawCodec(t reflect.Type, o *options) (*codec, error) {
 func jsonCodec(t reflect.Type, o *options) (*codec, error) {
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		return nil, faultf(o.word("json"), "%s has no JSON form", t)
+		return nil, faultf(o.word("json"), "%s has no JSON form: use another type, or tag the field \"-\"", t)
 	}
 	kind, err := o.kind(backend.KindJSON, backend.KindJSON)
 	if err != nil {
@@ -109,35 +112,52 @@ func marshal(value any) (any, error) {
 	return document(data)
 }
 
-// document checks a document for what PostgreSQL's jsonb cannot hold, on every database alike. No bytes at all are
-// the document null, as encoding/json has it.
+// document checks a document for what PostgreSQL's jsonb cannot hold, on every database alike. A nil slice is the
+// document null, as encoding/json has it.
 func document(data []byte) (any, error) {
 	if data == nil {
 		return backend.JSON("null"), nil
 	}
-	if !json.Valid(data) {
-		return nil, errors.New("the bytes are not a JSON document")
+	if !json.Valid(data) || !utf8.Valid(data) {
+		return nil, errors.New("the bytes are not a JSON document in UTF-8")
 	}
-	if hasNUL(data) {
-		return nil, errors.New("a JSON document must not contain a NUL character")
+	if err := checkEscapes(data); err != nil {
+		return nil, err
 	}
 	return backend.JSON(data), nil
 }
 
-// hasNUL finds the escape \u0000 in a valid document. Before it stand an even number of backslashes, or none.
-func hasNUL(data []byte) bool {
+// checkEscapes looks at the escapes of the form \uXXXX in a valid document: a NUL, and half of a surrogate pair, are no
+// characters that text can hold.
+func checkEscapes(data []byte) error {
 	for {
-		i := bytes.Index(data, []byte(`\u0000`))
+		i := bytes.IndexByte(data, '\\')
 		if i < 0 {
-			return false
+			return nil
 		}
-		before := 0
-		for before < i && data[i-1-before] == '\\' {
-			before++
+		if data[i+1] != 'u' {
+			data = data[i+2:]
+			continue
 		}
-		if before%2 == 0 {
-			return true
+		r := escaped(data[i:])
+		data = data[i+len(`\u0000`):]
+		switch {
+		case r == 0:
+			return errors.New("a JSON document must not contain a NUL character")
+		case utf16.IsSurrogate(r):
+			if utf16.DecodeRune(r, escaped(data)) == utf8.RuneError {
+				return errors.New("a JSON document must not contain half of a surrogate pair")
+			}
+			data = data[len(`\u0000`):]
 		}
-		data = data[i+1:]
 	}
+}
+
+// escaped is the character of the escape \uXXXX that data begins with, or -1.
+func escaped(data []byte) rune {
+	if !bytes.HasPrefix(data, []byte(`\u`)) {
+		return -1
+	}
+	n, _ := strconv.ParseUint(string(data[2:6]), 16, 32) // the document is valid: these are hexadecimal digits
+	return rune(n)
 }

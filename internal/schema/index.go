@@ -41,7 +41,7 @@ func (b *builder) indexes() error {
 // index adds a column to the index of the name, or makes one of the column alone.
 func (b *builder) index(c *Column, group string, unique bool) error {
 	if c.Type.Kind == backend.KindJSON {
-		return faultf("", "a JSON document has no order, so that it cannot have an index")
+		return faultf("", "a JSON document has no order, so that it cannot have an index: leave the word out")
 	}
 	if group == "" {
 		if unique && slices.Equal(b.table.PK, []*Column{c}) {
@@ -65,7 +65,7 @@ func (b *builder) index(c *Column, group string, unique bool) error {
 		case known.Unique != unique:
 			return faultf("", "%q names an index and a unique constraint: give one of them another name", group)
 		case slices.Contains(known.Columns, c):
-			return faultf("", "the word is there twice")
+			return faultf("", "the word is there twice: leave one out")
 		}
 		known.Columns = append(known.Columns, c)
 		return nil
@@ -76,7 +76,7 @@ func (b *builder) index(c *Column, group string, unique bool) error {
 func (b *builder) addIndex(index Index) error {
 	for _, known := range b.table.Indexes {
 		if known.Name == index.Name {
-			return faultf("", "there is an index %q already", index.Name)
+			return faultf("", "there is an index %q already: leave the word out, or give one of them another name", index.Name)
 		}
 	}
 	b.table.Indexes = append(b.table.Indexes, index)

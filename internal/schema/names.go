@@ -67,27 +67,25 @@ func checkStep(name string) string {
 // ConstraintName is the name of a constraint: the prefix (pk, fk, uq, ck), the table and the columns, joined by
 // underscores. One that would be too long is cut and made distinct by a digest.
 func ConstraintName(prefix, table string, columns ...string) string {
-	name := prefix + "_" + table
-	for _, column := range columns {
-		name += "_" + column
-	}
-	if len(name) <= maxName {
+	parts := append([]string{prefix, table}, columns...)
+	if name := strings.Join(parts, "_"); len(name) <= maxName {
 		return name
 	}
-	return withDigest(name)
+	return withDigest(parts)
 }
 
 // indexName is the name of an index that the model does not name: idx_<table>_<columns>_<digest>.
 func indexName(table string, columns []*Column) string {
-	name := "idx_" + table
+	parts := []string{"idx", table}
 	for _, column := range columns {
-		name += "_" + column.Name
+		parts = append(parts, column.Name)
 	}
-	return withDigest(name)
+	return withDigest(parts)
 }
 
-func withDigest(name string) string {
-	sum := sha256.Sum256([]byte(name))
+// withDigest joins the parts. The digest tells names apart that are the same once they are joined or cut.
+func withDigest(parts []string) string {
+	name, sum := strings.Join(parts, "_"), sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	digest := "_" + hex.EncodeToString(sum[:6])
 	if len(name)+len(digest) > maxName {
 		name = name[:maxName-len(digest)]

@@ -19,24 +19,25 @@ type outcome struct {
 // the same *Table. A bad declaration is a [*DeclarationError]. The models that relations point to are not looked
 // at, see [Relation.Resolve].
 func Of(t reflect.Type) (*Table, error) {
+	if t == nil {
+		return nil, &DeclarationError{Type: "nil", Reason: notAModel}
+	}
 	if known, ok := tables.Load(t); ok {
 		return known.(outcome).table, known.(outcome).err
 	}
-	model := t
-	if t.Kind() == reflect.Pointer {
-		model = t.Elem()
+	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		return Of(t.Elem())
 	}
-	if model != t {
-		return Of(model)
-	}
-	table, err := declare(model)
+	table, err := declare(t)
 	known, _ := tables.LoadOrStore(t, outcome{table, err})
 	return known.(outcome).table, known.(outcome).err
 }
 
+const notAModel = "a model is a struct type with a name: give one, or a pointer to one"
+
 func declare(t reflect.Type) (*Table, error) {
 	if t.Kind() != reflect.Struct || t.Name() == "" {
-		return nil, &DeclarationError{Type: t.String(), Reason: "a model is a struct type with a name"}
+		return nil, &DeclarationError{Type: t.String(), Reason: notAModel}
 	}
 	return build(t, t.Name())
 }
@@ -193,7 +194,7 @@ func (b *builder) keys() error {
 		case c.Null:
 			return b.fail(c.Field, faultf(word, "a primary key cannot be NULL: make the field no pointer and no type that can be NULL"))
 		case c.Type.Kind == backend.KindJSON || c.Type.Kind == backend.KindArray:
-			return b.fail(c.Field, faultf(word, "a primary key cannot be %s", kindNames[c.Type.Kind]))
+			return b.fail(c.Field, faultf(word, "a primary key cannot be %s: tag another field pk", kindNames[c.Type.Kind]))
 		case c.AutoNow:
 			return b.fail(c.Field, faultf("auto_now", "a primary key does not change, and auto_now would change it at each save"))
 		}

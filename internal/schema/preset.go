@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -69,12 +70,14 @@ func parse(kind backend.Kind, text string, convert func(any) (any, error)) (any,
 		value = text == "true"
 	case backend.KindInt16, backend.KindInt32, backend.KindInt64:
 		if value, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, errors.New("it is a whole number")
+			return nil, errors.New("it is a whole number of at most 64 bits")
 		}
 	case backend.KindFloat:
-		if value, err = strconv.ParseFloat(text, 64); err != nil {
-			return nil, errors.New("it is a number")
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, errors.New("it is a finite number") // which is all that every database has a literal for
 		}
+		value = f
 	case backend.KindDuration:
 		if value, err = time.ParseDuration(text); err != nil {
 			return nil, errors.New("it is a duration such as 1m30s")

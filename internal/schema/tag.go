@@ -59,7 +59,7 @@ func (o *options) other(keys ...string) string {
 type form uint8
 
 const (
-	flag       form = iota // never
+	bare       form = iota // never
 	valued                 // always
 	eitherForm             // index and index=name
 )
@@ -69,16 +69,16 @@ var vocabulary = map[string]struct {
 	form form
 	set  func(o *options, value string) string
 }{
-	"pk":           {flag, func(o *options, _ string) string { o.pk = true; return "" }},
-	"json":         {flag, func(o *options, _ string) string { o.json = true; return "" }},
-	"array":        {flag, func(o *options, _ string) string { o.array = true; return "" }},
-	"auto_now":     {flag, func(o *options, _ string) string { o.autoNow = true; return "" }},
-	"auto_now_add": {flag, func(o *options, _ string) string { o.autoNowAdd = true; return "" }},
-	"m2m":          {flag, func(o *options, _ string) string { o.m2m = true; return "" }},
-	"soft_delete": {flag, func(*options, string) string {
+	"pk":           {bare, func(o *options, _ string) string { o.pk = true; return "" }},
+	"json":         {bare, func(o *options, _ string) string { o.json = true; return "" }},
+	"array":        {bare, func(o *options, _ string) string { o.array = true; return "" }},
+	"auto_now":     {bare, func(o *options, _ string) string { o.autoNow = true; return "" }},
+	"auto_now_add": {bare, func(o *options, _ string) string { o.autoNowAdd = true; return "" }},
+	"m2m":          {bare, func(o *options, _ string) string { o.m2m = true; return "" }},
+	"soft_delete": {bare, func(*options, string) string {
 		return "soft deletion is not supported yet: leave the word out and filter by the column"
 	}},
-	"version": {flag, func(*options, string) string {
+	"version": {bare, func(*options, string) string {
 		return "optimistic locking is not supported yet: leave the word out and compare the column in the update's filter"
 	}},
 	"index":     {eitherForm, func(o *options, v string) string { o.indexes = append(o.indexes, v); return "" }},
@@ -230,7 +230,7 @@ func (o *options) add(key, value string, hasValue bool) error {
 		return faultf(text, "\"-\" leaves the field out and stands alone")
 	case !known:
 		return unknownWord(text, key)
-	case entry.form == flag && hasValue:
+	case entry.form == bare && hasValue:
 		return faultf(text, "%q has no value", key)
 	case entry.form == valued && !hasValue:
 		return faultf(text, "%q needs a value: %s=...", key, key)
