@@ -24,6 +24,7 @@ const defaultBatch = 5000
 type bulk struct {
 	batch int // rows in one statement
 	fault error
+	conflicts
 
 	client *Client
 	table  *schema.Table
@@ -43,7 +44,8 @@ func BatchSize(rows int) BulkOption {
 
 // BulkCreate inserts all objects or none, in as few statements as the database allows, and fills them in as
 // [QuerySet.Create] does: generated keys, defaults, one present time for all. When it fails the objects are unchanged.
-// Without objects nothing is sent.
+// Without objects nothing is sent. [IgnoreConflicts], [OnConflict] and [DoUpdate] say what happens to rows that are there
+// already.
 func (qs QuerySet[T]) BulkCreate(ctx context.Context, objects []T, opts ...BulkOption) error {
 	c, err := qs.set.on(ctx)
 	if err != nil {
@@ -64,8 +66,11 @@ func (qs QuerySet[T]) BulkCreate(ctx context.Context, objects []T, opts ...BulkO
 }
 
 func (b *bulk) create(ctx context.Context, n int) error {
-	if b.fault != nil || n == 0 {
+	if b.fault != nil {
 		return b.fault
+	}
+	if err := b.check(b.table); err != nil || n == 0 {
+		return err
 	}
 	now := time.Now()
 	for i := range n {
@@ -110,6 +115,9 @@ func (b *bulk) inserts(n int) ([]bulkInsert, error) {
 	for i := range n {
 		var s shape
 		s.columns, s.returning = written(b.table, b.at(i))
+		if b.ignore {
+			s.returning = compile.ColumnSet{}
+		}
 		if groups[s] == nil {
 			shapes = append(shapes, s)
 		}
@@ -122,7 +130,11 @@ func (b *bulk) inserts(n int) ([]bulkInsert, error) {
 				return nil, err
 			}
 		}
-		for rows := range slices.Chunk(groups[s], b.batch) {
+		batches, err := b.batches(groups[s])
+		if err != nil {
+			return nil, err
+		}
+		for _, rows := range batches {
 			call, err := b.call(s.columns, s.returning, rows)
 			if err != nil {
 				return nil, err
@@ -137,7 +149,7 @@ func (b *bulk) inserts(n int) ([]bulkInsert, error) {
 // a statement for each row.
 func (b *bulk) call(columns, returning compile.ColumnSet, rows []int) (backend.Call, error) {
 	if len(rows) > 1 && (returning.Len() == 0 || b.client.Features().GuaranteesReturningOrder) {
-		s, whole, err := b.client.compiler.InsertRows(b.table, columns, returning)
+		s, whole, err := b.statement(columns, returning)
 		if err != nil {
 			return backend.Call{}, callError(err)
 		}
@@ -146,7 +158,7 @@ func (b *bulk) call(columns, returning compile.ColumnSet, rows []int) (backend.C
 			return backend.Call{SQL: s.SQL, Args: args}, err
 		}
 	}
-	s, err := b.client.compiler.Insert(b.table, columns, returning)
+	s, err := b.single(columns, returning)
 	if err != nil {
 		return backend.Call{}, callError(err)
 	}
@@ -155,6 +167,22 @@ func (b *bulk) call(columns, returning compile.ColumnSet, rows []int) (backend.C
 		return backend.Call{SQL: s.SQL, Batch: runs}, err
 	}
 	return backend.Call{SQL: s.SQL, Args: runs[0]}, nil
+}
+
+// statement writes any number of rows, if the database can (whole), else one row.
+func (b *bulk) statement(columns, returning compile.ColumnSet) (s compile.Statement, whole bool, err error) {
+	if b.handled {
+		return b.client.compiler.UpsertRows(b.table, columns, returning, b.plan)
+	}
+	return b.client.compiler.InsertRows(b.table, columns, returning)
+}
+
+// single writes one row.
+func (b *bulk) single(columns, returning compile.ColumnSet) (compile.Statement, error) {
+	if b.handled {
+		return b.client.compiler.Upsert(b.table, columns, returning, b.plan)
+	}
+	return b.client.compiler.Insert(b.table, columns, returning)
 }
 
 // lists are the rows' values as one list for each column.

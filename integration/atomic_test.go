@@ -33,9 +33,9 @@ func TestCommitWithUnknownOutcome(t *testing.T) {
 				return nil
 			}
 			if ran {
-				f.plan.After = lost
+				f.plan.Set(nil, lost)
 			} else {
-				f.plan.Before = lost
+				f.plan.Set(lost, nil)
 			}
 			runs, hooks := 0, 0
 			hook := func(context.Context) error { hooks++; return nil }
@@ -57,7 +57,7 @@ func TestCommitWithUnknownOutcome(t *testing.T) {
 			if runs != 1 || hooks != 0 {
 				t.Errorf("%d runs, %d hooks; want one run and no hook", runs, hooks)
 			}
-			f.plan.Before, f.plan.After = nil, nil
+			f.plan.Set(nil, nil)
 			n := int64(0)
 			if ran {
 				n = 1

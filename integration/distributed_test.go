@@ -59,7 +59,7 @@ func TestAcceptance02HostileNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.wantCounts(1, 1, 1)
-	f.plan.Before = failOn(1, "b';b", contains("PREPARE TRANSACTION"))
+	f.plan.Set(failOn(1, "b';b", contains("PREPARE TRANSACTION")), nil)
 	err := run()
 	wantOutcome(t, err, transactions.RolledBack)
 	f.wantCounts(1, 1, 1)
@@ -166,19 +166,19 @@ func TestAcceptance07And08PrepareFailsAfterAnother(t *testing.T) {
 
 func TestAcceptance10And11CommitPreparedFails(t *testing.T) {
 	f := newTrio(t, "")
-	f.plan.Before = func(_ context.Context, e faults.Event) error {
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		if e.Alias == "b" && strings.HasPrefix(e.SQL, "COMMIT PREPARED") {
 			return faults.ErrInjected
 		}
 		return nil
-	}
+	}, nil)
 	err := f.distributed(writeAll)
 	partial := as[*transactions.PartiallyCommittedError](t, err)
 	if len(partial.Pending) != 1 || partial.Pending[0].Alias != "b" || partial.Coordinator != "c" || !errors.Is(err, faults.ErrInjected) {
 		t.Errorf("got %+v, want b pending because of the injected fault", partial)
 	}
 	wantOutcome(t, err, transactions.PartiallyCommitted)
-	f.plan.Before = nil
+	f.plan.Set(nil, nil)
 	f.wantCounts(1, 1, 0)
 	if diff := cmp.Diff([]string{partial.Pending[0].GID}, f.prepared("b")); diff != "" {
 		t.Errorf("prepared in b (-want +got):\n%s", diff)
@@ -233,12 +233,12 @@ func TestAcceptance13And14OthersAreNotTouched(t *testing.T) {
 func TestAcceptance15CancelledWhileDelivering(t *testing.T) {
 	f := newTrio(t, "")
 	ctx, cancel := context.WithCancel(f.ctx)
-	f.plan.Before = func(_ context.Context, e faults.Event) error {
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		if strings.HasPrefix(e.SQL, "COMMIT PREPARED") {
 			cancel()
 		}
 		return nil
-	}
+	}, nil)
 	// The original stops delivering; here the decision is made and nothing stops it.
 	if err := transactions.Distributed(ctx, coordinator, participants, writeAll); err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestAcceptance16To18LostDecision(t *testing.T) {
 	isDecision := contains("INSERT INTO public.hare_distributed_decisions")
 	t.Run("16 it never ran, the coordinator answers", func(t *testing.T) {
 		f := newTrio(t, "")
-		f.plan.Before = failOn(1, "c", isDecision)
+		f.plan.Set(failOn(1, "c", isDecision), nil)
 		err := f.distributed(writeAll)
 		wantOutcome(t, err, transactions.RolledBack)
 		if !errors.Is(err, faults.ErrInjected) {
@@ -263,7 +263,7 @@ func TestAcceptance16To18LostDecision(t *testing.T) {
 	})
 	t.Run("17 it ran, the coordinator answers", func(t *testing.T) {
 		f := newTrio(t, "")
-		f.plan.After = failOn(1, "c", isDecision)
+		f.plan.Set(nil, failOn(1, "c", isDecision))
 		rolledBack := false
 		err := f.distributed(func(d *hare.Distributed) error {
 			if err := transactions.OnRollback(d.Context(), func(context.Context) error { rolledBack = true; return nil }); err != nil {
@@ -288,9 +288,9 @@ func TestAcceptance16To18LostDecision(t *testing.T) {
 				return nil
 			}
 			if ran {
-				f.plan.After = lost
+				f.plan.Set(nil, lost)
 			} else {
-				f.plan.Before = lost
+				f.plan.Set(lost, nil)
 			}
 			hooks := 0
 			hook := func(context.Context) error { hooks++; return nil }
@@ -311,7 +311,7 @@ func TestAcceptance16To18LostDecision(t *testing.T) {
 			if hooks != 0 {
 				t.Errorf("%d hooks ran, want none while nobody knows", hooks)
 			}
-			f.plan.Before, f.plan.After = nil, nil
+			f.plan.Set(nil, nil)
 			if diff := cmp.Diff([]string{ambiguous.GIDs[0]}, f.prepared("a")); diff != "" {
 				t.Errorf("prepared in a (-want +got):\n%s", diff)
 			}
@@ -423,13 +423,13 @@ func TestAcceptance23NoConnectionIsLeaked(t *testing.T) {
 func TestAcceptance24PreparedOutlivesItsSession(t *testing.T) {
 	f := newTrio(t, "")
 	killed := int64(0)
-	f.plan.Before = func(_ context.Context, e faults.Event) error {
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		if e.Alias == "a" && strings.HasPrefix(e.SQL, "COMMIT PREPARED") && killed == 0 {
 			// The session that prepared is idle now; another one of the same role ends it.
 			killed = f.count("a", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 		}
 		return nil
-	}
+	}, nil)
 	if err := f.distributed(writeAll); err != nil {
 		t.Fatal(err)
 	}
@@ -443,12 +443,12 @@ func TestAcceptance24PreparedOutlivesItsSession(t *testing.T) {
 func TestAcceptance30CancelledWhilePreparing(t *testing.T) {
 	f := newTrio(t, "")
 	ctx, cancel := context.WithCancel(f.ctx)
-	f.plan.After = func(_ context.Context, e faults.Event) error {
+	f.plan.Set(nil, func(_ context.Context, e faults.Event) error {
 		if e.Alias == "a" && strings.Contains(e.SQL, "PREPARE TRANSACTION") {
 			cancel()
 		}
 		return nil
-	}
+	})
 	err := transactions.Distributed(ctx, coordinator, participants, writeAll)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the cancellation", err)

@@ -167,7 +167,7 @@ func (f *trio) wantNothingPrepared() {
 // wantUsable makes sure that the pools are whole: a plain write and a distributed one work on every alias.
 func (f *trio) wantUsable() {
 	f.Helper()
-	f.plan.Before, f.plan.After = nil, nil
+	f.plan.Set(nil, nil)
 	before := f.counts()
 	if err := f.distributed(writeAll); err != nil {
 		f.Fatalf("a distributed transaction afterwards: %v", err)

@@ -20,19 +20,19 @@ func (f *trio) crash(match func(e faults.Event) bool) {
 	f.Helper()
 	var mu sync.Mutex
 	dead := false
-	f.plan.Before = func(_ context.Context, e faults.Event) error {
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if dead = dead || match(e); dead {
 			return faults.ErrInjected
 		}
 		return nil
-	}
+	}, nil)
 	quick := transactions.PhaseTimeouts(transactions.Phases{Prepare: 200e6, Decide: 200e6, Deliver: 200e6, Rollback: 200e6})
 	if err := f.distributed(writeAll, quick); err == nil {
 		f.Fatal("the crash did not happen")
 	}
-	f.plan.Before = nil
+	f.plan.Set(nil, nil)
 }
 
 func isDecision(e faults.Event) bool {
@@ -96,7 +96,7 @@ func TestRecoveryLeavesYoungOnesAlone(t *testing.T) {
 func TestFenceAgainstALateDecision(t *testing.T) {
 	f := newTrio(t, "")
 	var once sync.Once
-	f.plan.Before = func(_ context.Context, e faults.Event) error {
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		if e.Alias == "c" && isDecision(e) && strings.Contains(e.SQL, "'commit'") {
 			once.Do(func() {
 				if report := f.recover(transactions.Finish()); len(report.Entries) != 2 || !report.Clean() {
@@ -105,7 +105,7 @@ func TestFenceAgainstALateDecision(t *testing.T) {
 			})
 		}
 		return nil
-	}
+	}, nil)
 	err := f.distributed(writeAll)
 	wantOutcome(t, err, transactions.RolledBack)
 	if e := as[*hare.TransactionError](t, err); !strings.Contains(e.Error(), "recovery") {
@@ -121,7 +121,7 @@ func TestDecisionLandsWhileRecoveryLooks(t *testing.T) {
 	f := newTrio(t, "")
 	listed, decided := make(chan struct{}), make(chan struct{})
 	var recovering, calling sync.Once
-	f.plan.Before = func(_ context.Context, e faults.Event) error {
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		if e.Alias == "c" && isDecision(e) && strings.Contains(e.SQL, "'commit'") {
 			calling.Do(func() { <-listed })
 		}
@@ -129,13 +129,12 @@ func TestDecisionLandsWhileRecoveryLooks(t *testing.T) {
 			recovering.Do(func() { close(listed); <-decided })
 		}
 		return nil
-	}
-	f.plan.After = func(_ context.Context, e faults.Event) error {
+	}, func(_ context.Context, e faults.Event) error {
 		if e.Alias == "c" && isDecision(e) && strings.Contains(e.SQL, "'commit'") {
 			close(decided)
 		}
 		return nil
-	}
+	})
 	result := make(chan error, 1)
 	reports := make(chan transactions.Report, 1)
 	go func() { result <- f.distributed(writeAll) }()
@@ -196,17 +195,17 @@ func TestRecoverersBesideLiveCalls(t *testing.T) {
 func TestOneUnreachableParticipantCostsOnlyItself(t *testing.T) {
 	f := newTrio(t, "")
 	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
-	f.plan.Before = func(_ context.Context, e faults.Event) error {
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		if e.Alias == "b" && e.Op == "dial" {
 			return faults.ErrInjected
 		}
 		return nil
-	}
+	}, nil)
 	report := f.recover(transactions.Finish())
 	if report.Clean() || len(report.Unreachable) != 1 || report.Unreachable[0].Alias != "b" || !errors.Is(report.Unreachable[0].Err, faults.ErrInjected) || report.Resolved != 0 {
 		t.Errorf("recovery without b: %+v", report)
 	}
-	f.plan.Before = nil
+	f.plan.Set(nil, nil)
 	f.wantCounts(1, 1, 0)
 	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
 		t.Errorf("recovery with b again: %+v", report)

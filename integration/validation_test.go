@@ -168,7 +168,7 @@ func TestOneDatabaseUnderTwoAliases(t *testing.T) {
 func TestAcceptance28And29CleanUpGoesOn(t *testing.T) {
 	for _, alias := range everybody {
 		f := newTrio(t, "")
-		f.plan.Before = failOn(1, alias, func(sql string) bool { return sql == "ROLLBACK" })
+		f.plan.Set(failOn(1, alias, func(sql string) bool { return sql == "ROLLBACK" }), nil)
 		err := f.distributed(func(d *hare.Distributed) error {
 			if err := writeAll(d); err != nil {
 				return err

@@ -213,7 +213,7 @@ func TestParticipantsWorkAtOnce(t *testing.T) {
 	var meet [2]sync.WaitGroup
 	meet[0].Add(4)
 	meet[1].Add(4)
-	plan.Before = func(_ context.Context, e faults.Event) error {
+	plan.Set(func(_ context.Context, e faults.Event) error {
 		for i, word := range []string{"PREPARE TRANSACTION", "COMMIT PREPARED"} {
 			if strings.Contains(e.SQL, word) {
 				meet[i].Done()
@@ -227,7 +227,7 @@ func TestParticipantsWorkAtOnce(t *testing.T) {
 			}
 		}
 		return nil
-	}
+	}, nil)
 	if err := transactions.Distributed(ctx, "c", names, func(d *hare.Distributed) error { return write(d, "x", names...) }); err != nil {
 		t.Fatal(err)
 	}

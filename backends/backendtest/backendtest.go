@@ -49,6 +49,7 @@ var groups = []group{
 	{"expressions", []features.Flag{features.RollbackDDL, features.RowUpdates}, testExpressions},
 	{"updates", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes}, testUpdates},
 	{"bulk", []features.Flag{features.RollbackDDL, features.GeneratedKeys}, testBulk},
+	{"conflicts", []features.Flag{features.RollbackDDL, features.GeneratedKeys, features.UniqueConstraints}, testConflicts},
 	{"composite keys", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes}, testCompositeKeys},
 	{"relations", []features.Flag{features.RollbackDDL, features.ForeignKeys}, testRelations},
 	{"refusals", []features.Flag{features.RollbackDDL}, testRefusals},

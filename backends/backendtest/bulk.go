@@ -103,3 +103,79 @@ func names(rows []author) []string {
 	}
 	return list
 }
+
+// testConflicts: BulkCreate of rows that are there already.
+func testConflicts(t *testing.T, db *database) {
+	db.create(t, author{}, pair{}, ticket{})
+	ctx := db.ctx
+	must(t, authors.BulkCreate(ctx, []author{{Name: "a", Rank: 1}, {Name: "b", Rank: 2}}))
+	ranks := func(t *testing.T, want ...string) {
+		t.Helper()
+		rows, err := authors.OrderBy("name").All(ctx)
+		must(t, err)
+		var got []string
+		for _, row := range rows {
+			got = append(got, fmt.Sprint(row.Name, row.Rank))
+		}
+		equal(t, "names and ranks", want, got)
+	}
+
+	t.Run("ignored", func(t *testing.T) {
+		must(t, authors.BulkCreate(ctx, []author{{Name: "a", Rank: 7}, {Name: "c", Rank: 3}, {Name: "c", Rank: 8}}, hare.IgnoreConflicts()))
+		ranks(t, "a1", "b2", "c3")
+		must(t, authors.BulkCreate(ctx, []author{{Name: "b", Rank: 7}}, hare.IgnoreConflicts(), hare.OnConflict("name")))
+		fails[*hare.IntegrityError](t, "another constraint", authors.BulkCreate(ctx, []author{{ID: 1000, Name: "d"}, {ID: 1000, Name: "e"}},
+			hare.IgnoreConflicts(), hare.OnConflict("name")))
+		ranks(t, "a1", "b2", "c3")
+	})
+
+	t.Run("updated", func(t *testing.T) {
+		before, err := authors.Get(ctx, query.Q("name", "a"))
+		must(t, err)
+		rows := []author{{Name: "a", Rank: 10, Age: to[int64](5)}, {Name: "d", Rank: 4}, {Name: "a", Rank: 11}}
+		must(t, authors.BulkCreate(ctx, rows, hare.OnConflict("name"), hare.DoUpdate("rank")))
+		ranks(t, "a11", "b2", "c3", "d4")
+		after, err := authors.Get(ctx, query.Q("name", "a"))
+		must(t, err)
+		equal(t, "only the columns that are named", author{ID: before.ID, Name: "a", Rank: 11}, *after)
+		equal(t, "keys", []int64{before.ID, before.ID}, []int64{rows[0].ID, rows[2].ID})
+		if rows[1].ID == 0 {
+			t.Error("the key of a new row is not filled in")
+		}
+	})
+
+	t.Run("by a key of two columns", func(t *testing.T) {
+		must(t, pairs.Create(ctx, &pair{1, "x", "old"}))
+		must(t, pairs.BulkCreate(ctx, []pair{{1, "x", "new"}, {1, "y", "other"}}, hare.OnConflict("a", "b"), hare.DoUpdate("note")))
+		rows, err := pairs.OrderBy("pk").All(ctx)
+		must(t, err)
+		equal(t, "notes", []string{"new", "other"}, notes(rows))
+	})
+
+	t.Run("the time of the last change follows", func(t *testing.T) {
+		row := ticket{Subject: "old"}
+		must(t, tickets.Create(ctx, &row))
+		again := []ticket{{ID: row.ID, Subject: "new"}}
+		must(t, tickets.BulkCreate(ctx, again, hare.OnConflict("id"), hare.DoUpdate("subject")))
+		stored := ticket{ID: row.ID}
+		must(t, tickets.Refresh(ctx, &stored))
+		if stored.Subject != "new" || !stored.UpdatedAt.Equal(again[0].UpdatedAt) || !stored.CreatedAt.Equal(row.CreatedAt) {
+			t.Errorf("the row is %+v after %+v", stored, row)
+		}
+	})
+
+	t.Run("refused", func(t *testing.T) {
+		rows := []author{{Name: "z"}}
+		for what, opts := range map[string][]hare.BulkOption{
+			"both":                    {hare.IgnoreConflicts(), hare.OnConflict("name"), hare.DoUpdate("rank")},
+			"where without what":      {hare.OnConflict("name")},
+			"what without where":      {hare.DoUpdate("rank")},
+			"the key":                 {hare.OnConflict("name"), hare.DoUpdate("id")},
+			"the constraint's column": {hare.OnConflict("name"), hare.DoUpdate("name")},
+		} {
+			fails[*hare.QueryError](t, what, authors.BulkCreate(ctx, rows, opts...))
+		}
+		fails[*hare.FieldError](t, "a wrong name", authors.BulkCreate(ctx, rows, hare.OnConflict("nam"), hare.DoUpdate("rank")))
+		fails[*hare.DatabaseError](t, "no such constraint", authors.BulkCreate(ctx, rows, hare.OnConflict("age"), hare.DoUpdate("rank")))
+	})
+}

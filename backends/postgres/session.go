@@ -77,10 +77,32 @@ func (s *session) query(ctx context.Context, call backend.Call) (*rows, error) {
 	})
 }
 
-// execSimple runs SQL without arguments by the simple protocol: nothing is prepared for what mostly runs once, and the
-// SQL may be several statements.
+// execSimple runs SQL without arguments without preparing it, since it mostly runs once. By the simple protocol it may
+// be several statements.
+//
+// The server parses a whole message of the simple protocol before it runs any of it, so that a mistake in the statement
+// would keep the SAVEPOINT ahead of it from being set. Control statements therefore travel ahead by the extended
+// protocol in the same round trip, or, with several statements, in a round trip of their own.
 func (s *session) execSimple(ctx context.Context, call backend.Call) (int64, error) {
-	results := s.pg.Exec(ctx, joined(append(call.Before[:len(call.Before):len(call.Before)], call.SQL)))
+	switch {
+	case len(call.Before) == 0:
+		return count(s.pg.Exec(ctx, call.SQL), nil)
+	case strings.Contains(call.SQL, ";"):
+		if _, err := count(s.pg.Exec(ctx, joined(call.Before)), call.Before); err != nil {
+			return 0, notDone(err)
+		}
+		return count(s.pg.Exec(ctx, call.SQL), nil)
+	}
+	batch := &pgconn.Batch{}
+	for _, sql := range call.Before {
+		batch.ExecParams(sql, nil, nil, nil, nil)
+	}
+	batch.ExecParams(call.SQL, nil, nil, nil, nil)
+	return count(s.pg.ExecBatch(ctx, batch), call.Before)
+}
+
+// count counts what the statements after the control statements before wrote.
+func count(results *pgconn.MultiResultReader, before []string) (int64, error) {
 	var written int64
 	done := 0
 	for results.NextResult() {
@@ -88,15 +110,15 @@ func (s *session) execSimple(ctx context.Context, call backend.Call) (int64, err
 		if err != nil {
 			break
 		}
-		if done++; done > len(call.Before) {
+		if done++; done > len(before) {
 			written += writtenBy(tag)
 		}
 	}
 	switch err := results.Close(); {
 	case err == nil:
 		return written, nil
-	case done < len(call.Before):
-		return 0, ahead(call.Before[done], err)
+	case done < len(before):
+		return 0, ahead(before[done], err)
 	default:
 		return 0, failure(err)
 	}

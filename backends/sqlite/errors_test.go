@@ -14,7 +14,9 @@ func TestErrors(t *testing.T) {
 	c := acquire(t, openFile(t, ""))
 	exec(t, c, `
 		CREATE TABLE parent (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, a INT, b INT, CONSTRAINT name_check CHECK (name <> 'x'), UNIQUE (a, b));
-		CREATE UNIQUE INDEX parent_folded ON parent (lower(name));
+		CREATE TABLE folded (name TEXT);
+		CREATE UNIQUE INDEX folded_name ON folded (lower(name));
+		INSERT INTO folded VALUES ('one');
 		CREATE TABLE child (id INTEGER PRIMARY KEY, parent_id INT NOT NULL REFERENCES parent (id) ON DELETE RESTRICT, later INT REFERENCES parent (id));
 		CREATE TABLE strict_one (n INT) STRICT;
 		CREATE TRIGGER child_trigger BEFORE UPDATE ON child BEGIN SELECT RAISE(ABORT, 'not today'); END;
@@ -30,7 +32,7 @@ func TestErrors(t *testing.T) {
 		{"INSERT INTO parent VALUES (1, 'two', 2, 2)", backend.ClassIntegrity, "23505", named{Table: "parent", Column: "id"}},
 		{"INSERT INTO parent VALUES (2, 'one', 2, 2)", backend.ClassIntegrity, "23505", named{Table: "parent", Column: "name"}},
 		{"INSERT INTO parent VALUES (2, 'two', 1, 1)", backend.ClassIntegrity, "23505", named{Table: "parent"}},
-		{"INSERT INTO parent VALUES (2, 'ONE', 2, 2)", backend.ClassIntegrity, "23505", named{Constraint: "parent_folded"}},
+		{"INSERT INTO folded VALUES ('ONE')", backend.ClassIntegrity, "23505", named{Constraint: "folded_name"}},
 		{"INSERT INTO parent VALUES (2, NULL, 2, 2)", backend.ClassIntegrity, "23502", named{Table: "parent", Column: "name"}},
 		{"INSERT INTO parent VALUES (2, 'x', 2, 2)", backend.ClassIntegrity, "23514", named{Constraint: "name_check"}},
 		{"INSERT INTO child VALUES (2, 9, NULL)", backend.ClassIntegrity, "23503", named{}},
@@ -48,7 +50,7 @@ func TestErrors(t *testing.T) {
 		{"SELECT no_function(1)", backend.ClassOther, "42883", named{}},
 		{"DROP INDEX no_index", backend.ClassOther, "42704", named{}},
 		{"CREATE TABLE parent (a)", backend.ClassOther, "42P07", named{}},
-		{"CREATE INDEX parent_folded ON parent (a)", backend.ClassOther, "42P07", named{}},
+		{"CREATE INDEX folded_name ON parent (a)", backend.ClassOther, "42P07", named{}},
 		{"SELECT hare_integer_div(1, 0, 64)", backend.ClassOther, "22012", named{}},
 		{"SELECT abs(-9223372036854775807 - 1)", backend.ClassOther, "42601", named{}},
 		{"INSERT INTO parent (id, name) VALUES ('x', 'two')", backend.ClassOther, "42804", named{}},

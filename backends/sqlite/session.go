@@ -228,10 +228,16 @@ func (s *session) close() {
 	}
 	engine := s.engine
 	s.engine = nil
-	defer func() { _ = recover() }() // an engine that has panicked may do so again, and its memory is dropped all the same
 	engine.SetInterrupt(context.Background())
 	for _, st := range slices.Collect(engine.Stmts()) {
-		_ = st.Close() // repeats the error of its last run
+		quietly(st.Close) // repeats the error of its last run
 	}
-	_ = engine.Close() // fails for open statements only
+	quietly(engine.Close) // fails for open statements only
+}
+
+// quietly passes over the failure of a step that is taken to clean up, a panic of an engine out of memory included: the
+// steps after it still count.
+func quietly(step func() error) {
+	defer func() { _ = recover() }()
+	_ = step()
 }

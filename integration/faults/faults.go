@@ -26,13 +26,22 @@ type Event struct {
 	SQL   string // the statements, those sent ahead included, joined by "; "
 }
 
-// Plan decides about each call. Its functions may be called from several goroutines; an error fails the call.
+// Plan decides about each call. The zero value lets every call through.
 type Plan struct {
-	Before func(ctx context.Context, e Event) error // the call has not run
-	After  func(ctx context.Context, e Event) error // it has, and its answer is lost if this fails
+	mu            sync.Mutex
+	before, after Fault
+	events        []Event
+}
 
-	mu     sync.Mutex
-	events []Event
+// Fault looks at a call on its way and fails it with an error. It may be called from several goroutines.
+type Fault func(ctx context.Context, e Event) error
+
+// Set sets what is asked before each call, when it has not run, and after it, when it has and its answer is lost by an
+// error. nil asks nothing.
+func (p *Plan) Set(before, after Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before, p.after = before, after
 }
 
 var schemes atomic.Int64
@@ -65,27 +74,27 @@ func (p *Plan) Reset() {
 	p.events = nil
 }
 
-func (p *Plan) note(alias, op, sql string) Event {
+func (p *Plan) note(alias, op, sql string) (e Event, before, after Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := Event{N: len(p.events) + 1, Alias: alias, Op: op, SQL: sql}
+	e = Event{N: len(p.events) + 1, Alias: alias, Op: op, SQL: sql}
 	p.events = append(p.events, e)
-	return e
+	return e, p.before, p.after
 }
 
 // around runs a call between the plan's two questions.
 func (p *Plan) around(ctx context.Context, alias, op, sql string, call func() error) (injected bool, err error) {
-	e := p.note(alias, op, sql)
-	if p.Before != nil {
-		if err := p.Before(ctx, e); err != nil {
+	e, before, after := p.note(alias, op, sql)
+	if before != nil {
+		if err := before(ctx, e); err != nil {
 			return true, lost(err)
 		}
 	}
 	if err := call(); err != nil {
 		return false, err
 	}
-	if p.After != nil {
-		if err := p.After(ctx, e); err != nil {
+	if after != nil {
+		if err := after(ctx, e); err != nil {
 			return true, lost(err)
 		}
 	}

@@ -3,6 +3,7 @@ package compile
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/query"
@@ -41,8 +42,15 @@ func expression(t *schema.Table, beside *schema.Column, e query.Expr) (*expr, er
 		}
 		return &expr{op: e.Op, kind: at.column.Type.Kind, place: at, joins: at.route != nil}, nil
 	case query.OpValue:
-		return constant(beside, e.Value)
+		value := plain(e)
+		if inner, ok := value.(query.Expr); ok {
+			return expression(t, beside, inner)
+		}
+		return constant(beside, value)
 	case query.OpAdd, query.OpSub, query.OpMul, query.OpDiv, query.OpMod:
+		if e.Left == nil || e.Right == nil {
+			break
+		}
 		left, err := expression(t, beside, *e.Left)
 		if err != nil {
 			return nil, err
@@ -53,14 +61,21 @@ func expression(t *schema.Table, beside *schema.Column, e query.Expr) (*expr, er
 		}
 		return arithmetic(beside, e.Op, left, right)
 	}
-	return nil, wrong(beside, "the expression is empty: begin with query.F")
+	return nil, wrong(beside, "the expression, or a part of it, is empty: begin with query.F")
 }
 
 // constant is a number in arithmetic. Decimal types give their digits as text.
 func constant(beside *schema.Column, value any) (*expr, error) {
 	x := &expr{op: query.OpValue, args: 1, value: schema.Canonical(value)}
+	if digits, ok := x.value.([]byte); ok { // a Value method may give text so
+		x.value = string(digits)
+	}
 	switch v := x.value.(type) {
 	case int64:
+		switch value.(type) {
+		case time.Duration, *time.Duration: // a number of microseconds in a column, which is not what it would be added to
+			return nil, wrong(beside, "arithmetic takes numbers, and one of the values is a duration")
+		}
 		x.kind = backend.KindInt64
 	case float64:
 		x.kind = backend.KindFloat

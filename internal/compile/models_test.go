@@ -138,7 +138,7 @@ func (arrays) Pattern(match backend.TextMatch, text string) string {
 }
 
 func (arrays) Compute(op string, t backend.ColumnType, left, right string) string {
-	return left + " " + op + " " + right
+	return "(" + left + " " + op + " " + right + ")"
 }
 
 func (arrays) Argument(t backend.ColumnType, placeholder string) string {

@@ -90,7 +90,7 @@ func parse(t *schema.Table, steps []string) (*target, error) {
 		r, ok := t.Relation(name)
 		switch {
 		case ok:
-			to, err := schema.Of(r.Target)
+			to, err := r.Resolve()
 			if err != nil {
 				return nil, err
 			}

@@ -151,7 +151,7 @@ func (r *renderer) node(n *Node) squirrel.Sqlizer {
 		return squirrel.Expr(column+comparisonSigns[n.op]+right, slots...)
 	}
 	at := r.slot()
-	return squirrel.Expr("("+r.dialect.Match(backend.TextMatch(n.op-opMatch), column, at.placeholder())+")", at)
+	return squirrel.Expr(r.dialect.Match(backend.TextMatch(n.op-opMatch), column, at.placeholder()), at)
 }
 
 var comparisonSigns = [...]string{
@@ -160,14 +160,14 @@ var comparisonSigns = [...]string{
 
 func (r *renderer) membership(n *Node, column string) squirrel.Sqlizer {
 	at := r.slot()
-	in := "(" + r.dialect.In(column, n.place.column.Type, at.placeholder()) + ")"
+	in := r.dialect.In(column, n.place.column.Type, at.placeholder())
 	switch n.op {
 	case opInNull:
 		in = "(" + in + " OR " + column + " IS NULL)"
 	case opNotIn:
-		in += " IS NOT TRUE"
+		in = "(" + in + ") IS NOT TRUE"
 	case opNotInNull:
-		in = "(NOT " + in + " AND " + column + " IS NOT NULL)"
+		in = "(NOT (" + in + ") AND " + column + " IS NOT NULL)"
 	}
 	return squirrel.Expr(in, at)
 }
@@ -190,17 +190,9 @@ func (r *renderer) expr(x *expr, result backend.ColumnType) (string, []any) {
 		at := r.slot()
 		return r.dialect.Argument(typeOf(x), at.placeholder()), []any{at}
 	}
-	left, slots := r.operand(x.left)
-	right, more := r.operand(x.right)
+	left, slots := r.expr(x.left, typeOf(x.left))
+	right, more := r.expr(x.right, typeOf(x.right))
 	return r.dialect.Compute(signs[x.op], result, left, right), append(slots, more...)
-}
-
-func (r *renderer) operand(x *expr) (string, []any) {
-	text, slots := r.expr(x, typeOf(x))
-	if x.left != nil {
-		text = "(" + text + ")"
-	}
-	return text, slots
 }
 
 // typeOf is the expression's type. A column's is its own; a decimal that is computed has as many digits as it needs.

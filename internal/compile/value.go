@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/query"
@@ -18,10 +20,13 @@ func wrong(c *schema.Column, format string, args ...any) error {
 
 // plain takes a constant out of its query.Value: the column converts it like any other.
 func plain(value any) any {
-	if e, ok := value.(query.Expr); ok && e.Op == query.OpValue {
-		return e.Value
+	for {
+		e, ok := value.(query.Expr)
+		if !ok || e.Op != query.OpValue {
+			return value
+		}
+		value = e.Value
 	}
-	return value
 }
 
 func isNil(value any) bool {
@@ -133,10 +138,15 @@ func match(at *place, l lookup, value any) (*Node, error) {
 	if at.column.Type.Kind != backend.KindText {
 		return nil, wrong(at.column, "the lookup %v reads text, and the column holds none: compare with exact, in or range", l)
 	}
-	if v := reflect.ValueOf(value); v.Kind() == reflect.String {
-		return leafValue(at, lookupOps[l], v.String()), nil
+	v := reflect.ValueOf(value)
+	if v.Kind() != reflect.String {
+		return nil, wrong(at.column, "the lookup %v takes a string, and got %T", l, value)
 	}
-	return nil, wrong(at.column, "the lookup %v takes a string, and got %T", l, value)
+	// What no text of any database contains would be found by none, and some refuse to look for it.
+	if text := v.String(); strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
+		return nil, wrong(at.column, "the lookup %v takes text: valid UTF-8 without a NUL byte", l)
+	}
+	return leafValue(at, lookupOps[l], v.String()), nil
 }
 
 // checkLookup refuses what databases would answer each in their own way: two documents that are equal may differ as text,

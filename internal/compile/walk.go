@@ -10,7 +10,7 @@ import (
 // walk goes over a query once and makes, side by side, the key of its shape and its arguments. Both are in the order of
 // the statement's text, so the i-th argument belongs to placeholder $i; render checks that.
 //
-// Two queries have the same key exactly if their texts are the same: every part writes an unmistakable first byte or a
+// Two queries have the same key only if their texts are the same: every part writes an unmistakable first byte or a
 // length before what varies, and nothing writes a value.
 type walk struct {
 	dialect backend.Dialect
@@ -49,7 +49,13 @@ func (w *walk) statement(f form, q *Query, set []Assignment) {
 }
 
 func countArgs(q *Query, set []Assignment) int {
-	n := 2
+	n := 0
+	if q.Limit != Unlimited {
+		n++
+	}
+	if q.Offset != Unlimited {
+		n++
+	}
 	for i := range set {
 		if n++; set[i].expr != nil {
 			n += set[i].expr.args

@@ -48,17 +48,27 @@ func (r *renderer) affected(f form, q *Query) []squirrel.Sqlizer {
 	return []squirrel.Sqlizer{squirrel.ConcatExpr(key+" IN (", rows, ")")}
 }
 
-// assigned is the text of a column's new value. A decimal column gets a decimal with the column's digits, whatever is
-// computed: some databases keep the digits that they are given.
+// assigned is the text of a column's new value. It is computed in the column's own type, even where it is no more than
+// another column: some databases keep any digits and any width that they are given.
 func (r *renderer) assigned(a *Assignment) (string, []any) {
 	if a.expr == nil {
 		at := r.slot()
 		return at.placeholder(), []any{at}
 	}
 	text, slots := r.expr(a.expr, a.column.Type)
-	from := a.expr.place
-	if a.column.Type.Kind == backend.KindDecimal && a.expr.op == query.OpColumn && from.column.Type != a.column.Type {
+	if a.expr.op == query.OpColumn && !fits(a.expr.place.column.Type, a.column.Type) {
 		text = r.dialect.Compute("+", a.column.Type, text, "0")
 	}
 	return text, slots
+}
+
+// fits: every number of one type is one of the other.
+func fits(from, to backend.ColumnType) bool {
+	switch {
+	case to.Kind == backend.KindDecimal:
+		return from.Kind == to.Kind && from.Precision == to.Precision && from.Scale == to.Scale
+	case integer(to.Kind):
+		return from.Kind <= to.Kind // the kinds of integers go from the narrowest to the widest
+	}
+	return true
 }
