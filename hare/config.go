@@ -140,7 +140,7 @@ var secretOptions = []string{"password", "passwd", "pwd", "secret", "token"}
 // shown: a password with an unescaped '/', '#' or '?' in it lands anywhere.
 func maskURL(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme == "" || u.Fragment != "" || u.User == nil && strings.Contains(text, "@") {
+	if err != nil || u.Scheme == "" || u.Fragment != "" || strings.Contains(u.Opaque+u.Path+u.RawQuery, "@") {
 		scheme, _, found := strings.Cut(text, "://")
 		if !found || strings.ContainsAny(scheme, ":@/ ") {
 			return masked

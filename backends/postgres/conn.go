@@ -148,5 +148,5 @@ func joined(statements []string) string {
 	if len(statements) == 1 {
 		return statements[0]
 	}
-	return strings.Join(statements, ";\n")
+	return strings.Join(statements, "\n;")
 }

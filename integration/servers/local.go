@@ -147,7 +147,8 @@ func (p *process) end(ctx context.Context, signal syscall.Signal) error {
 	if !p.running() {
 		return errNotRunning
 	}
-	if err := syscall.Kill(p.pid, signal); err != nil {
+	// It may have ended by itself a moment ago, and waiting for it ends at once then.
+	if err := syscall.Kill(p.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
 	select {

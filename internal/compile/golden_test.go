@@ -237,7 +237,9 @@ func updates[T any](name string, build func(tb testing.TB, t *schema.Table, q *Q
 }
 
 func writes() []statement {
-	long := func(tb testing.TB, t *schema.Table, q *Query) { q.Where = []*Node{where(tb, t, query.Q("pages__gt", 100))} }
+	long := func(tb testing.TB, t *schema.Table, q *Query) {
+		q.Where = []*Node{where(tb, t, query.Q("pages__gt", 100))}
+	}
 	first := func(tb testing.TB, t *schema.Table, q *Query) {
 		long(tb, t, q)
 		q.Order, q.Limit = order(tb, t, "-pages"), 3

@@ -165,11 +165,14 @@ func unknown(t *schema.Table, name string, known []string) error {
 
 // unknownLookup names the column with the lookup, as nothing else of the path is wrong.
 func unknownLookup(t *schema.Table, column, rest string) error {
-	known := make([]string, len(lookupNames))
-	for i, name := range lookupNames {
-		known[i] = column + separator + name
+	e := &schema.NameError{Model: t.Model, Name: column + separator + rest}
+	if nearest := schema.Nearest(rest, lookupNames); nearest != "" {
+		e.Nearest = column + separator + nearest
 	}
-	return unknown(t, column+separator+rest, known)
+	for _, name := range lookupNames {
+		e.Known = append(e.Known, column+separator+name)
+	}
+	return e
 }
 
 // names are the names that a path may go on with at the table.
