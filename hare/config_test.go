@@ -70,6 +70,7 @@ func TestLoadConfigRefuses(t *testing.T) {
 		{"empty", "", "connections", []string{"empty"}},
 		{"unknown default", "connections:\n  library: sqlite:a.db\ndefault: libary\n", "default", []string{`did you mean "library"?`}},
 		{"bad alias", "connections:\n  \"a,b\": sqlite:a.db\n", "", []string{"comma"}},
+		{"two documents", "connections:\n  a: sqlite:a.db\n---\ndefault: a\n", "", []string{"more than one"}},
 		{"not YAML", "connections: [\n", "", []string{"not YAML"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

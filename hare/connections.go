@@ -91,7 +91,7 @@ func (c *Connections) Close() {
 		return
 	}
 	for _, client := range c.clients {
-		client.db.Close()
+		session.Close(client.db)
 	}
 }
 

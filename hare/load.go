@@ -1,7 +1,10 @@
 package hare
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -36,12 +39,16 @@ func (f configFile) fault(node *yaml.Node, option, format string, args ...any) e
 
 func parseConfig(path string, text []byte) (Config, error) {
 	file := configFile{path}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	var document, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return Config{}, &ConfigurationError{Option: "connections", Reason: path + " is empty"}
+	case err != nil:
 		return Config{}, &ConfigurationError{Reason: fmt.Sprintf("%s is not YAML: %v", path, err), Err: err}
 	}
-	if len(document.Content) == 0 {
-		return Config{}, &ConfigurationError{Option: "connections", Reason: path + " is empty"}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return Config{}, &ConfigurationError{Reason: path + " holds more than one YAML document"}
 	}
 	var cfg Config
 	err := file.mapping(document.Content[0], "", map[string]setter{

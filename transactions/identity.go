@@ -9,6 +9,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/session"
 )
 
 // identity is what a database is, whatever alias leads to it: the cluster's system identifier, which initdb makes, and
@@ -60,6 +61,11 @@ func ask(ctx context.Context, alias string, conn backend.Conn) (server, error) {
 // refuses is not remembered: its administrator may be about to mend it.
 var known sync.Map // backend.Database -> *server
 
+func remember(db backend.Database, s *server) {
+	known.Store(db, s)
+	session.BeforeClose(db, "identity", func() { forget(db) })
+}
+
 func forget(db backend.Database) { known.Delete(db) }
 
 // meet makes sure that every database can play its part, before anything runs in one: each is a primary server, each
@@ -81,7 +87,7 @@ func (c *call) meet(ctx context.Context) error {
 			return err
 		}
 		b.server = &s
-		known.Store(b.db, &s)
+		remember(b.db, &s)
 		return nil
 	})
 	if err := errors.Join(errs...); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/session"
 )
 
 // A decision that every participant has confirmed is of no more use. The call that made it takes it away, off the
@@ -30,6 +31,7 @@ var resolving = struct {
 type finished struct {
 	remove, keep []any // xids
 	log          *slog.Logger
+	idle         chan struct{} // closed when the goroutine has ended
 }
 
 // resolve takes the row of a decision away, or marks it as resolved when it is to be kept.
@@ -38,8 +40,9 @@ func resolve(db backend.Database, xid string, keep bool, log *slog.Logger) {
 	defer resolving.Unlock()
 	f := resolving.finished[db]
 	if f == nil {
-		f = &finished{log: log}
+		f = &finished{log: log, idle: make(chan struct{})}
 		resolving.finished[db] = f
+		session.BeforeClose(db, "decisions", func() { drain(db) })
 		go resolveAll(db)
 	}
 	if keep {
@@ -57,12 +60,30 @@ func resolveAll(db backend.Database) {
 		f := resolving.finished[db]
 		if len(f.remove) == 0 && len(f.keep) == 0 {
 			delete(resolving.finished, db)
+			close(f.idle)
 			resolving.Unlock()
 			return
 		}
-		resolving.finished[db] = &finished{log: f.log}
+		resolving.finished[db] = &finished{log: f.log, idle: f.idle}
 		resolving.Unlock()
 		f.write(db)
+	}
+}
+
+// drainTime bounds how long closing the connections waits for the last decisions.
+const drainTime = 2 * time.Second
+
+// drain waits until what is finished has been taken away: a program that ends right after its last call leaves no rows.
+func drain(db backend.Database) {
+	resolving.Lock()
+	f := resolving.finished[db]
+	resolving.Unlock()
+	if f == nil {
+		return
+	}
+	select {
+	case <-f.idle:
+	case <-time.After(drainTime):
 	}
 }
 

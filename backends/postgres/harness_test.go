@@ -113,3 +113,14 @@ func through(t testing.TB, address, host string) string {
 	u.Host = host
 	return u.String()
 }
+
+// as is the address with another user and database.
+func as(t testing.TB, address, user, password, database string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal("the server's address is no URL")
+	}
+	u.User, u.Path, u.RawQuery = url.UserPassword(user, password), "/"+database, ""
+	return u.String()
+}

@@ -127,12 +127,17 @@ func (p *proxy) keep(socket net.Conn) {
 	p.sockets = append(p.sockets, socket)
 }
 
-func (p *proxy) close() {
-	_ = p.listener.Close()
+// cut breaks every connection.
+func (p *proxy) cut() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, socket := range p.sockets {
 		_ = socket.Close()
 	}
-	p.mu.Unlock()
+}
+
+func (p *proxy) close() {
+	_ = p.listener.Close()
+	p.cut()
 	p.handlers.Wait()
 }

@@ -168,7 +168,7 @@ func computeDecimals(c sqlite3.Context, sign byte, args []sqlite3.Value) error {
 // converts it.
 func operand(v sqlite3.Value) (decimal, bool) {
 	if v.Type() == sqlite3.FLOAT {
-		return parseDecimal(strconv.AppendFloat(nil, v.Float(), 'e', 14, 64))
+		return parseDecimal(strconv.AppendFloat(nil, v.Float(), 'g', 15, 64))
 	}
 	return parseDecimal(v.RawText())
 }

@@ -14,7 +14,7 @@ import (
 const (
 	cacheSets = 256
 	cacheWays = 8
-	// keySize is the room for a key on the stack. maxKey is the longest key that is kept: what is longer is a query of
+	// keySize is the room that a key has from the start. maxKey is the longest key that is kept: what is longer is a query of
 	// hundreds of conditions, unlikely to come again, and would let the cache's memory grow.
 	keySize = 256
 	maxKey  = 4096

@@ -96,22 +96,22 @@ func (c *Compiler) query(f form, q *Query, set []Assignment) (Statement, []any, 
 	if q.Limit < Unlimited || q.Offset < Unlimited {
 		return Statement{}, nil, usage("limit and offset must not be negative")
 	}
-	var key [keySize]byte
-	w := walk{dialect: c.dialect, key: key[:0]}
-	w.statement(f, q, set)
-	if most := c.features.MaxBindParameters; most > 0 && len(w.args) > most {
+	w := newWalk(c.dialect)
+	defer w.free()
+	args := w.statement(f, q, set)
+	if most := c.features.MaxBindParameters; most > 0 && len(args) > most {
 		return Statement{}, nil, usage("the query has %d arguments, and connection %q takes at most %d: use the lookup \"in\", "+
-			"whose list counts as one", len(w.args), c.alias, most)
+			"whose list counts as one", len(args), c.alias, most)
 	}
 	if s, ok := c.cache.get(q.Table, w.key); ok {
-		return s, w.args, nil
+		return s, args, nil
 	}
 	s, err := c.render(f, q, set)
 	if err != nil {
 		return Statement{}, nil, err
 	}
 	c.cache.put(q.Table, w.key, s)
-	return s, w.args, nil
+	return s, args, nil
 }
 
 // form is what a statement does. It is the first byte of every key.

@@ -124,8 +124,10 @@ func (arrays) Match(match backend.TextMatch, column, placeholder string) string 
 	return column + " LIKE " + placeholder
 }
 
+var literally = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
 func (arrays) Pattern(match backend.TextMatch, text string) string {
-	text = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
+	text = literally.Replace(text)
 	switch match {
 	case backend.MatchContains, backend.MatchContainsFold:
 		return "%" + text + "%"

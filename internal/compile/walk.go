@@ -2,6 +2,7 @@ package compile
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/query"
@@ -18,14 +19,34 @@ type walk struct {
 	args    []any
 }
 
+// walks are used again, for the room of their keys: the arguments go to the caller.
+var walks = sync.Pool{New: func() any { return &walk{key: make([]byte, 0, keySize)} }}
+
+func newWalk(d backend.Dialect) *walk {
+	w := walks.Get().(*walk)
+	w.dialect = d
+	return w
+}
+
+func (w *walk) free() {
+	if cap(w.key) > maxKey {
+		return
+	}
+	*w = walk{key: w.key[:0]}
+	walks.Put(w)
+}
+
 // The parts of a statement that may be there or not.
 const (
 	partLimit byte = 1 << iota
 	partOffset
 )
 
-func (w *walk) statement(f form, q *Query, set []Assignment) {
-	w.args = make([]any, 0, countArgs(q, set))
+// statement makes the key of the statement and gives its arguments.
+func (w *walk) statement(f form, q *Query, set []Assignment) []any {
+	if n := countArgs(q, set); n > 0 {
+		w.args = make([]any, 0, n)
+	}
 	w.key = append(w.key, byte(f))
 	w.count(len(set))
 	for i := range set {
@@ -46,6 +67,7 @@ func (w *walk) statement(f form, q *Query, set []Assignment) {
 		w.count(0)
 	}
 	w.slice(f, q)
+	return w.args
 }
 
 func countArgs(q *Query, set []Assignment) int {

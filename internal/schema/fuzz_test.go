@@ -13,12 +13,17 @@ import (
 // FuzzTags declares a field of each type with any tag: the result is a table or a DeclarationError that names the
 // field, and what an accepted column gives for the zero value is a value that it takes.
 func FuzzTags(f *testing.F) {
-	types := []reflect.Type{
+	var models []reflect.Type
+	for _, field := range []reflect.Type{
 		reflect.TypeFor[string](), reflect.TypeFor[int64](), reflect.TypeFor[uint8](), reflect.TypeFor[float32](), reflect.TypeFor[bool](),
 		reflect.TypeFor[[]byte](), reflect.TypeFor[time.Time](), reflect.TypeFor[*time.Time](), reflect.TypeFor[time.Duration](),
 		reflect.TypeFor[Key](), reflect.TypeFor[Serial](), reflect.TypeFor[Money](), reflect.TypeFor[Odometer](), reflect.TypeFor[*Level](),
 		reflect.TypeFor[sql.NullString](), reflect.TypeFor[json.RawMessage](), reflect.TypeFor[map[string]any](), reflect.TypeFor[[]string](),
 		reflect.TypeFor[*[]*int32](), reflect.TypeFor[*Target](), reflect.TypeFor[[]Target](), reflect.TypeFor[any](), reflect.TypeFor[chan int](),
+	} {
+		models = append(models, reflect.StructOf([]reflect.StructField{
+			{Name: "ID", Type: reflect.TypeFor[int64]()}, {Name: "F", Type: field},
+		}))
 	}
 	for i, tag := range []string{
 		"", "-", "pk", "size=5,index,unique=a", "decimal=10:2,default=-1.5", "default='a''b',choices=a'b|c", "check=f IN (1,2)", "type=varchar(20)",
@@ -29,11 +34,18 @@ func FuzzTags(f *testing.F) {
 		f.Add(tag, uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, tag string, which uint8) {
-		model := reflect.StructOf([]reflect.StructField{
-			{Name: "ID", Type: reflect.TypeFor[int64]()},
-			{Name: "F", Type: types[int(which)%len(types)], Tag: reflect.StructTag(`hare:` + strconv.Quote(tag))},
-		})
-		table, err := build(model, "Model")
+		model := models[int(which)%len(models)]
+		b := newBuilder(model, "Model")
+		id, field := model.Field(0), model.Field(1)
+		if err := b.field(id, "ID"); err != nil {
+			t.Fatal(err)
+		}
+		field.Tag = reflect.StructTag(`hare:` + strconv.Quote(tag))
+		err := b.field(field, "F")
+		var table *Table
+		if err == nil {
+			table, err = b.complete()
+		}
 		var declaration *DeclarationError
 		switch {
 		case err == nil && (table == nil || table.Name != "model" || len(table.Columns) != len(table.Dests)):

@@ -105,13 +105,12 @@ func sameColumns(a, b []*Column) bool {
 }
 
 // checks collects the CHECK constraints.
-func (b *builder) checks() error {
+func (b *builder) checks() {
 	for _, c := range b.table.Columns {
 		if sql := b.tags[c].check; sql != "" {
 			b.table.Checks = append(b.table.Checks, Check{Name: ConstraintName("ck", b.table.Name, c.Name), SQL: sql})
 		}
 	}
-	return nil
 }
 
 // lastName is a field's name without the embedding structs.

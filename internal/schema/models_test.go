@@ -34,6 +34,9 @@ func (m Money) Value() (driver.Value, error) {
 }
 
 func (m *Money) Scan(value any) error {
+	if raw, ok := value.([]byte); ok {
+		value = string(raw) // of a document
+	}
 	text, ok := value.(string)
 	r, good := new(big.Rat).SetString(text)
 	if !ok || !good {

@@ -51,17 +51,29 @@ type builder struct {
 
 // build reads the declaration: first the fields, then what refers to them.
 func build(t reflect.Type, model string) (*Table, error) {
-	b := &builder{
+	b := newBuilder(t, model)
+	if err := b.fields(t, "", 0); err != nil {
+		return nil, err
+	}
+	return b.complete()
+}
+
+func newBuilder(t reflect.Type, model string) *builder {
+	return &builder{
 		table: &Table{Model: model, Type: t, columns: map[string]*Column{}, relations: map[string]*Relation{}},
 		tags:  map[*Column]*options{},
 	}
-	for _, step := range []func() error{
-		func() error { return b.fields(t, "", 0) }, b.name, b.keys, b.foreignKeys, b.indexes, b.checks, b.finish,
-	} {
+}
+
+// complete is what remains to be done when all fields are there.
+func (b *builder) complete() (*Table, error) {
+	for _, step := range []func() error{b.name, b.keys, b.foreignKeys, b.indexes} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
+	b.checks()
+	b.finish()
 	return b.table, nil
 }
 
@@ -74,33 +86,37 @@ func (b *builder) fields(t reflect.Type, path string, offset uintptr) error {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		field.Offset += offset
-		name := path + field.Name
-		o, err := readTag(field.Tag)
-		if err != nil {
-			return b.fail(name, err)
+		if err := b.field(field, path+field.Name); err != nil {
+			return err
 		}
-		switch {
-		case o.skip:
-		case field.Anonymous && embeds(field, o):
-			if err := b.fields(field.Type, name+".", field.Offset); err != nil {
-				return err
-			}
-		case field.Anonymous && field.Type.Kind() == reflect.Pointer:
-			err = faultf("", "an embedded pointer may be nil: embed the struct itself, or tag the field \"-\"")
-		case !field.IsExported():
-			if len(o.written) != 0 {
-				err = faultf(o.written[0].text, "the field is not exported, so that it cannot be a column: export it, or leave the tag out")
-			}
-		case o.m2m || o.reverse != "":
-			err = checkFarSide(field, o)
-		case o.fk != nil:
-			b.relations = append(b.relations, pendingRelation{field, name, o})
-		default:
-			err = b.column(field, name, o)
+	}
+	return nil
+}
+
+func (b *builder) field(field reflect.StructField, path string) error {
+	o, err := readTag(field.Tag)
+	if err != nil {
+		return b.fail(path, err)
+	}
+	switch {
+	case o.skip:
+	case field.Anonymous && embeds(field, o):
+		return b.fields(field.Type, path+".", field.Offset)
+	case field.Anonymous && field.Type.Kind() == reflect.Pointer:
+		err = faultf("", "an embedded pointer may be nil: embed the struct itself, or tag the field \"-\"")
+	case !field.IsExported():
+		if len(o.written) != 0 {
+			err = faultf(o.written[0].text, "the field is not exported, so that it cannot be a column: export it, or leave the tag out")
 		}
-		if err != nil {
-			return b.fail(name, err)
-		}
+	case o.m2m || o.reverse != "":
+		err = checkFarSide(field, o)
+	case o.fk != nil:
+		b.relations = append(b.relations, pendingRelation{field, path, o})
+	default:
+		err = b.column(field, path, o)
+	}
+	if err != nil {
+		return b.fail(path, err)
 	}
 	return nil
 }
@@ -203,7 +219,7 @@ func (b *builder) keys() error {
 }
 
 // finish decides what depends on the whole declaration.
-func (b *builder) finish() error {
+func (b *builder) finish() {
 	if len(b.table.PK) == 1 {
 		key := b.table.PK[0]
 		if free := !key.HasDefault && len(key.Choices) == 0 && !b.refers(key); free {
@@ -214,7 +230,6 @@ func (b *builder) finish() error {
 	for _, c := range b.table.Columns {
 		b.table.Dests = append(b.table.Dests, c.Dest)
 	}
-	return nil
 }
 
 // isInteger reports whether the column is an integer in a field of Go's own integer types.
