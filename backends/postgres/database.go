@@ -50,7 +50,7 @@ func (d *database) Acquire(ctx context.Context) (backend.Conn, error) {
 func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
 	dialled, err := pgx.ConnectConfig(ctx, d.config.ConnConfig)
 	if err != nil {
-		return nil, connectFailure(err)
+		return nil, connectFailure(ctx, err)
 	}
 	return &conn{session: sessionOf(dialled, d.options.statements), own: dialled}, nil
 }
@@ -97,7 +97,7 @@ func (d *database) running() (*pgxpool.Pool, error) {
 // could not be opened.
 func (d *database) starved(ctx, waiting context.Context, pool *pgxpool.Pool, err error) error {
 	if waiting.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-		return connectFailure(err)
+		return connectFailure(ctx, err)
 	}
 	if ctx.Err() != nil {
 		return notDone(ctx.Err())

@@ -96,21 +96,21 @@ func value(t testing.TB, conn backend.Conn, sql string, args ...any) any {
 	return all[0][0]
 }
 
-func same(t testing.TB, what string, want, got any) {
+func same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("%s (-want +got)\n%s", what, diff)
 	}
 }
 
-// through is the address with its host replaced.
+// through is the address with its host replaced and without options.
 func through(t testing.TB, address, host string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal("the server's address is no URL")
 	}
-	u.Host = host
+	u.Host, u.RawQuery = host, ""
 	return u.String()
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/hare-go/hare/hare/backend"
 )
@@ -23,6 +24,7 @@ func (st *statement) bind(args []any) error {
 	return nil
 }
 
+// bindValue binds the usual types without an allocation, and all others as stored has them.
 func (st *statement) bindValue(at int, value any) error {
 	switch v := value.(type) {
 	case nil:
@@ -31,16 +33,28 @@ func (st *statement) bindValue(at int, value any) error {
 		return st.engine.BindInt64(at, v)
 	case bool:
 		return st.engine.BindBool(at, v)
+	case float64:
+		if math.IsNaN(v) {
+			return errNaN
+		}
+		return st.engine.BindFloat(at, v)
+	case string:
+		if !storable(v) {
+			return errText
+		}
+		return st.engine.BindText(at, v)
+	case []byte:
+		return st.engine.BindBlob(at, v)
+	case backend.Decimal:
+		return st.engine.BindText(at, string(v))
 	case time.Time:
-		var buffer [timeWidth]byte
-		text, err := appendTime(buffer[:0], v)
+		text, err := appendTime(st.scratch[:0], v)
 		if err != nil {
 			return err
 		}
-		return st.engine.BindRawText(at, text)
+		return st.bindScratch(at, text)
 	case backend.UUID:
-		var buffer [36]byte
-		return st.engine.BindRawText(at, appendUUID(buffer[:0], v))
+		return st.bindScratch(at, appendUUID(st.scratch[:0], v))
 	case backend.List:
 		elements, err := elements(v.Values)
 		if err != nil {
@@ -48,21 +62,26 @@ func (st *statement) bindValue(at int, value any) error {
 		}
 		return st.engine.BindPointer(at, elements)
 	}
-	stored, err := stored(value)
+	other, err := stored(value)
 	if err != nil {
 		return err
 	}
-	switch v := stored.(type) {
-	case int64:
-		return st.engine.BindInt64(at, v)
-	case float64:
-		return st.engine.BindFloat(at, v)
-	case string:
-		return st.engine.BindText(at, v)
-	case []byte:
-		return st.engine.BindBlob(at, v)
-	}
-	return st.engine.BindNull(at)
+	return st.bindValue(at, other)
+}
+
+// bindScratch binds a text in the statement's scratch, which the engine copies.
+func (st *statement) bindScratch(at int, text []byte) error {
+	return st.engine.BindText(at, unsafe.String(unsafe.SliceData(text), len(text)))
+}
+
+var (
+	errNaN  = refused(backend.ClassOther, "22003", "SQLite cannot store NaN")
+	errText = refused(backend.ClassOther, "22021", "a text is not UTF-8, or has a NUL character in it")
+)
+
+// storable: the text is one that PostgreSQL stores as well.
+func storable(text string) bool {
+	return strings.IndexByte(text, 0) < 0 && utf8.ValidString(text)
 }
 
 // stored is a value as SQLite holds it: nil, int64, float64, string or []byte.
@@ -71,13 +90,13 @@ func stored(value any) (any, error) {
 	case nil, int64, []byte:
 		return v, nil
 	case string:
-		if strings.IndexByte(v, 0) >= 0 || !utf8.ValidString(v) {
-			return nil, refused(backend.ClassOther, "22021", "a text is not UTF-8, or has a NUL character in it")
+		if !storable(v) {
+			return nil, errText
 		}
 		return v, nil
 	case float64:
 		if math.IsNaN(v) {
-			return nil, refused(backend.ClassOther, "22003", "SQLite cannot store NaN")
+			return nil, errNaN
 		}
 		return v, nil
 	case bool:

@@ -91,13 +91,10 @@ func (c *conn) Discard() {
 // enter claims the connection for one call.
 func (c *conn) enter() error {
 	if c.returned {
-		return &backend.Error{Class: backend.ClassConnection, Message: "the connection has been given back", NotDone: true}
+		return errBack
 	}
 	if !c.busy.CompareAndSwap(false, true) {
-		return &backend.Error{
-			Message: "the connection is busy: the rows of its last query are not closed, or another goroutine is using it",
-			NotDone: true,
-		}
+		return errBusy
 	}
 	return nil
 }

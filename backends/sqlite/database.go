@@ -158,4 +158,3 @@ func (d *database) isClosed() bool {
 	return d.closed
 }
 
-var errClosed = &backend.Error{Class: backend.ClassConnection, Message: "the connections have been closed", NotDone: true}

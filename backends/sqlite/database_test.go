@@ -99,6 +99,33 @@ func TestUnclean(t *testing.T) {
 	}
 }
 
+// TestRowsOutliveTheConnection: rows that are still open when the connection is given back end with an error.
+func TestRowsOutliveTheConnection(t *testing.T) {
+	db := openFile(t, "")
+	for name, sql := range map[string]string{"read": "SELECT 1 UNION SELECT 2", "written": "INSERT INTO t VALUES (1), (2) RETURNING a"} {
+		t.Run(name, func(t *testing.T) {
+			c := acquire(t, db)
+			exec(t, c, "CREATE TABLE IF NOT EXISTS t (a)")
+			rows, err := c.Query(t.Context(), backend.Call{SQL: sql})
+			if err != nil || !rows.Next() {
+				t.Fatal(err)
+			}
+			c.Release()
+			if _, err := rows.Values(); err == nil {
+				t.Error("Values gives a row of a closed connection")
+			}
+			if err := rows.Scan(nil, nil); err == nil {
+				t.Error("Scan gives a row of a closed connection")
+			}
+			if rows.Next() {
+				t.Error("Next gives a row of a closed connection")
+			}
+			failed(t, rows.Err(), backend.ClassConnection, "")
+			failed(t, rows.Close(), backend.ClassConnection, "")
+		})
+	}
+}
+
 func TestBusyConnection(t *testing.T) {
 	c := acquire(t, openFile(t, ""))
 	rows, err := c.Query(t.Context(), backend.Call{SQL: "SELECT 1 UNION SELECT 2"})

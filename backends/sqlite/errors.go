@@ -22,6 +22,17 @@ var (
 	errParameter      = refused(backend.ClassOther, "42P02", "a placeholder is not of the form $1, $2, ...")
 )
 
+// What is refused before anything runs. None of these has an SQLSTATE.
+var (
+	errClosed = &backend.Error{Class: backend.ClassConnection, Message: "the connections have been closed", NotDone: true}
+	errGone   = &backend.Error{Class: backend.ClassConnection, Message: "the connection is closed", NotDone: true}
+	errBack   = &backend.Error{Class: backend.ClassConnection, Message: "the connection has been given back", NotDone: true}
+	errBusy   = &backend.Error{
+		Message: "the connection is busy: the rows of its last query are not closed, or another goroutine is using it",
+		NotDone: true,
+	}
+)
+
 func refused(class backend.Class, state, text string) *backend.Error {
 	return &backend.Error{Class: class, SQLState: state, Severity: "ERROR", Message: text, NotDone: true}
 }

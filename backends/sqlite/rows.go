@@ -84,6 +84,10 @@ func (r *rows) advance() (ok bool) {
 		}
 	}()
 	defer r.session.guard(&err)
+	if r.gone() {
+		err = errGone
+		return false
+	}
 	for {
 		if r.st.engine.Step() {
 			return true
@@ -101,11 +105,14 @@ func (r *rows) advance() (ok bool) {
 	}
 }
 
+// gone: the connection was closed while the rows were open.
+func (r *rows) gone() bool { return r.session.engine == nil }
+
 // finish ends the call.
 func (r *rows) finish(err error) {
 	s := r.session
 	r.done = true
-	if s.engine != nil {
+	if !r.gone() {
 		if r.columns == nil { // before the statement goes, if the cache does not keep it
 			r.columns = r.st.describe()
 		}
@@ -132,7 +139,7 @@ func (r *rows) Columns() []string {
 }
 
 func (r *rows) describe() {
-	if r.columns == nil && !r.done {
+	if r.columns == nil && !r.done && !r.gone() {
 		r.columns = r.st.describe()
 	}
 }
@@ -149,7 +156,7 @@ func (r *rows) Next() bool {
 // Scan decodes the current row into the struct at base.
 func (r *rows) Scan(base backend.Pointer, dests []backend.Dest) error {
 	r.describe()
-	if r.done {
+	if r.done || r.gone() {
 		return errNoRow
 	}
 	if len(dests) != len(r.columns) {
@@ -166,7 +173,7 @@ func (r *rows) Scan(base backend.Pointer, dests []backend.Dest) error {
 // Values decodes the current row into canonical values.
 func (r *rows) Values() ([]any, error) {
 	r.describe()
-	if r.done {
+	if r.done || r.gone() {
 		return nil, errNoRow
 	}
 	values := make([]any, len(r.columns))
@@ -182,7 +189,7 @@ func (r *rows) Close() error {
 	r.pending = false
 	switch {
 	case r.done:
-	case r.st.writes:
+	case r.st.writes, r.gone():
 		for r.advance() {
 			continue
 		}

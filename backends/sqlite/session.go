@@ -42,7 +42,7 @@ func (s *session) status() backend.Status {
 // attach begins a call. What it refuses has no SQLSTATE: no statement of the call has run, those of Before included.
 func (s *session) attach(ctx context.Context) error {
 	if s.engine == nil {
-		return &backend.Error{Class: backend.ClassConnection, Message: "the connection is closed", NotDone: true}
+		return errGone
 	}
 	if ctx.Err() != nil {
 		return unsent(ctx)
@@ -55,15 +55,15 @@ func (s *session) attach(ctx context.Context) error {
 
 // detach ends a call that ended with err.
 func (s *session) detach(ctx context.Context, err error) error {
+	if err != nil {
+		err = s.failure(ctx, err)
+	}
 	if s.engine == nil {
 		return err
 	}
 	s.engine.SetInterrupt(context.Background())
 	ended := s.engine.GetAutocommit()
-	if err != nil {
-		err = s.failure(ctx, err)
-		s.aborted = s.aborted || s.open && ended
-	}
+	s.aborted = s.aborted || err != nil && s.open && ended
 	if ended && s.altered {
 		s.restore()
 	}

@@ -21,7 +21,8 @@ type statement struct {
 	columns    []column // filled by describe
 	reprepared int      // how often the engine had prepared it again when the columns were described
 
-	at *list.Element // in the cache; nil outside
+	at      *list.Element     // in the cache; nil outside
+	scratch [longestText]byte // of texts to bind
 }
 
 // column is a column of a statement's rows.

@@ -13,6 +13,9 @@ import (
 const (
 	timeLayout = "2006-01-02 15:04:05.000000+00:00"
 	timeWidth  = len(timeLayout)
+
+	uuidWidth   = 36
+	longestText = max(timeWidth, uuidWidth)
 )
 
 // appendTime writes an instant. Years of another width than four digits would break the order.
@@ -88,7 +91,7 @@ func appendUUID(b []byte, id backend.UUID) []byte {
 
 // parseUUID reads a UUID in its usual form.
 func parseUUID(text []byte) (id backend.UUID, ok bool) {
-	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+	if len(text) != uuidWidth || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
 		return id, false
 	}
 	at := 0

@@ -134,6 +134,18 @@ func TestLongList(t *testing.T) {
 	}
 }
 
+// TestListUsesTheIndex: each element is looked up, and the table is not read through.
+func TestListUsesTheIndex(t *testing.T) {
+	c := acquire(t, openFile(t, ""))
+	exec(t, c, "CREATE TABLE t (id INTEGER PRIMARY KEY, d DECIMAL_TEXT(10,2) COLLATE HARE_DECIMAL UNIQUE)")
+	for _, column := range []string{"id", "d"} {
+		plan := table(t, c, "EXPLAIN QUERY PLAN SELECT * FROM t WHERE "+dialect{}.In(column, backend.ColumnType{}, "$1"), backend.List{})
+		if step := fmt.Sprint(plan[0][3]); !strings.HasPrefix(step, "SEARCH t USING") {
+			t.Errorf("%s: the plan is %v", column, plan)
+		}
+	}
+}
+
 // fields has a field of every layout, as it is and by pointer.
 type fields struct {
 	Bool     bool

@@ -55,13 +55,30 @@ func Databases(tb testing.TB, n int) []string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	databases := make([]string, n)
+	databases, errs := make([]string, n), make([]error, n)
+	var wait sync.WaitGroup
 	for i := range databases {
-		database, err := newDatabase(tb, servers[i%len(servers)])
-		if err != nil {
-			tb.Fatal(err)
+		wait.Go(func() { databases[i], errs[i] = newDatabase(tb.Context(), servers[i%len(servers)]) })
+	}
+	wait.Wait()
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		var wait sync.WaitGroup
+		for i, database := range databases {
+			if database == "" {
+				continue
+			}
+			wait.Go(func() {
+				if err := dropDatabase(ctx, servers[i%len(servers)], database); err != nil {
+					tb.Errorf("dropping a test's database: %v", err)
+				}
+			})
 		}
-		databases[i] = database
+		wait.Wait()
+	})
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatal(err)
 	}
 	return databases
 }
@@ -113,29 +130,26 @@ func checkServer(ctx context.Context, url string) error {
 	return nil
 }
 
-// newDatabase makes a database on a server, to be dropped at the end of the test.
-func newDatabase(tb testing.TB, server string) (string, error) {
+// newDatabase makes a database on a server and returns its URL.
+func newDatabase(ctx context.Context, server string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return "", errors.New(urlsVariable + " holds what is no URL") // which may be a password
 	}
-	name := "hare_test_" + strings.ToLower(rand.Text())
-	if err := execSQL(tb.Context(), server, "CREATE DATABASE "+name); err != nil {
-		return "", err
+	u.Path = "/hare_test_" + strings.ToLower(rand.Text())
+	return u.String(), execSQL(ctx, server, "CREATE DATABASE "+u.Path[1:])
+}
+
+// dropDatabase drops a database with all that is in it, whoever uses it.
+func dropDatabase(ctx context.Context, server, database string) error {
+	u, err := url.Parse(database)
+	if err != nil {
+		return err
 	}
-	u.Path = "/" + name
-	database := u.String()
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := rollBackPrepared(ctx, database); err != nil {
-			tb.Errorf("rolling back the transactions left prepared: %v", err)
-		}
-		if err := execSQL(ctx, server, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			tb.Errorf("dropping the test's database: %v", err)
-		}
-	})
-	return database, nil
+	if err := rollBackPrepared(ctx, database); err != nil {
+		return fmt.Errorf("rolling back what is left prepared: %w", err)
+	}
+	return execSQL(ctx, server, "DROP DATABASE "+u.Path[1:]+" WITH (FORCE)")
 }
 
 // rollBackPrepared rolls back the transactions prepared in a database, without which it could not be dropped.
