@@ -157,4 +157,3 @@ func (d *database) isClosed() bool {
 	defer d.mu.Unlock()
 	return d.closed
 }
-

@@ -164,11 +164,16 @@ func TestBusy(t *testing.T) {
 			failed(t, err, backend.ClassTimeout, "57014")
 			status(t, second, backend.StatusIdle)
 
+			committed := make(chan error)
 			go func() {
 				time.Sleep(10 * time.Millisecond)
-				_, _ = first.Control(context.Background(), "COMMIT") // seen by what follows
+				_, err := first.Control(context.Background(), "COMMIT")
+				committed <- err
 			}()
 			begin(t, second, backend.TxOptions{LockTimeoutMS: 10_000})
+			if err := <-committed; err != nil {
+				t.Error(err)
+			}
 			exec(t, second, "INSERT INTO t VALUES (2)")
 			control(t, second, "COMMIT")
 			equal(t, "rows", [][]any{{int64(1)}, {int64(2)}}, table(t, second, "SELECT a FROM t ORDER BY a"))

@@ -67,13 +67,15 @@ func newBuilder(t reflect.Type, model string) *builder {
 
 // complete is what remains to be done when all fields are there.
 func (b *builder) complete() (*Table, error) {
-	for _, step := range []func() error{b.name, b.keys, b.foreignKeys, b.indexes} {
+	for _, step := range []func() error{b.name, b.keys, b.foreignKeys, b.indexes, b.madeKeys} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
 	b.checks()
-	b.finish()
+	for _, c := range b.table.Columns {
+		b.table.Dests = append(b.table.Dests, c.Dest)
+	}
 	return b.table, nil
 }
 
@@ -218,18 +220,23 @@ func (b *builder) keys() error {
 	return nil
 }
 
-// finish decides what depends on the whole declaration.
-func (b *builder) finish() {
-	if len(b.table.PK) == 1 {
-		key := b.table.PK[0]
-		if free := !key.HasDefault && len(key.Choices) == 0 && !b.refers(key); free {
-			key.NewUUID = key.Type.Kind == backend.KindUUID
-			key.Generated = isInteger(key)
-		}
+// madeKeys finds the key that nobody has to set: a single integer, or a single UUID.
+func (b *builder) madeKeys() error {
+	if len(b.table.PK) != 1 {
+		return nil
 	}
-	for _, c := range b.table.Columns {
-		b.table.Dests = append(b.table.Dests, c.Dest)
+	key := b.table.PK[0]
+	if key.HasDefault || len(key.Choices) > 0 || b.refers(key) {
+		return nil
 	}
+	key.NewUUID = key.Type.Kind == backend.KindUUID
+	key.Generated = isInteger(key)
+	if override := key.Type.Override; key.Generated && override != "" && overrideKind(override) == backend.KindInvalid {
+		// A domain cannot have an identity, and serial makes the key a second time.
+		return b.fail(key.Field, faultf(b.tags[key].word("type"), "the database makes this key by itself, as a smallint, an integer or "+
+			"a bigint: leave type out, or name one of these"))
+	}
+	return nil
 }
 
 // isInteger reports whether the column is an integer in a field of Go's own integer types.

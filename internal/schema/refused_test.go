@@ -336,6 +336,9 @@ var refused = []struct {
 	{"key that is an array", struct {
 		F []int64 `hare:"pk,array"`
 	}{}},
+	{"key that the database makes, of a type of its own", struct {
+		F int64 `hare:"pk,type=bigserial"`
+	}{}},
 
 	{"channel", struct{ F chan int }{}},
 	{"function", struct{ F func() }{}},
