@@ -21,6 +21,7 @@ type Client struct {
 	db       backend.Database
 	compiler *compile.Compiler
 	pool     session.Runner // what runs statements outside transactions
+	rooms    *rooms
 	level    *session.Level // the transaction that the client is bound to, or nil
 	refusal  error          // what every call returns, for an alias that a Distributed does not know
 }

@@ -59,7 +59,7 @@ func (c *Connections) open(alias, address string) (*Client, error) {
 		return nil, ErrorFrom(alias, "", err)
 	}
 	return &Client{
-		alias: alias, owner: c, db: db, pool: session.Pool{DB: db},
+		alias: alias, owner: c, db: db, pool: session.Pool{DB: db}, rooms: new(rooms),
 		compiler: compile.New(db.Dialect(), db.Features(), alias),
 	}, nil
 }

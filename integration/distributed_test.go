@@ -20,10 +20,6 @@ func contains(part string) func(string) bool {
 	return func(sql string) bool { return strings.Contains(sql, part) }
 }
 
-func starts(part string) func(string) bool {
-	return func(sql string) bool { return strings.HasPrefix(sql, part) }
-}
-
 // The numbers are the rows of the acceptance list of the original's distributed transactions.
 
 func TestAcceptance01And03Commit(t *testing.T) {

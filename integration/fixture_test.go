@@ -121,7 +121,7 @@ func (f *trio) counts() [3]int64 {
 		if err != nil {
 			f.Fatal(err)
 		}
-		counts[i] = int64(n)
+		counts[i] = n
 	}
 	return counts
 }

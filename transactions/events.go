@@ -2,6 +2,7 @@ package transactions
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -18,8 +19,8 @@ func (c *call) phase(ctx context.Context, name string) (done func()) {
 // event reports how the transaction ended. An end that leaves something for recovery is a warning.
 func (c *call) event(ctx context.Context, end string, err error) {
 	level := slog.LevelDebug
-	switch err.(type) {
-	case *PartiallyCommittedError, *CommitAmbiguousError, *MixedOutcomeError, *RollbackPendingError:
+	var pending *RollbackPendingError
+	if outcome := OutcomeOf(err); errors.As(err, &pending) || outcome != Committed && outcome != RolledBack {
 		level = slog.LevelWarn
 	}
 	attrs := []slog.Attr{slog.String("xid", c.xid), slog.String("outcome", end), slog.Any("participants", c.participantAliases())}

@@ -102,10 +102,15 @@ func (s server) fit(alias string, participant bool) error {
 		return &hare.ConfigurationError{Alias: alias, Reason: fmt.Sprintf("%s is a standby and cannot write: connect to the primary", s.identity)}
 	}
 	if participant && s.slots == 0 {
-		return &hare.ConfigurationError{Alias: alias, Option: "max_prepared_transactions", Reason: "it is 0 on this server, so it cannot take part in a distributed transaction: " +
-			"set it to at least the number of connections that may prepare at once, and restart the server (PostgreSQL documentation, Resource Consumption)"}
+		return noSlots(alias, nil)
 	}
 	return nil
+}
+
+// noSlots is the refusal of a server that was set up without prepared transactions.
+func noSlots(alias string, cause error) error {
+	return &hare.ConfigurationError{Alias: alias, Option: "max_prepared_transactions", Err: cause, Reason: "it is 0 on this server, so it cannot take part in a distributed transaction: " +
+		"set it to at least the number of connections that may prepare at once, and restart the server (PostgreSQL documentation, Resource Consumption)"}
 }
 
 // distinct refuses two aliases that lead to one database: its two transactions would wait for each other's locks.

@@ -97,9 +97,7 @@ func (b *branch) explain(ctx context.Context, err error) error {
 	}
 	if now.slots == 0 {
 		forget(b.db)
-		refusal := now.fit(b.alias, true).(*hare.ConfigurationError)
-		refusal.Err = err
-		return refusal
+		return noSlots(b.alias, err)
 	}
 	used, asking := b.tx.Conn().Control(ctx, `SELECT count(*) FROM pg_prepared_xacts`)
 	if asking != nil || len(used.Row) != 1 {

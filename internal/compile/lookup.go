@@ -59,9 +59,6 @@ var lookupNames = slices.Sorted(maps.Keys(lookups))
 // text: the lookup reads text.
 func (l lookup) text() bool { return l >= lookupContains }
 
-// compares: the lookup compares with one value of the column's type.
-func (l lookup) compares() bool { return l <= lookupLte }
-
 func (l lookup) String() string {
 	for name, known := range lookups {
 		if known == l {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hare-go/hare/query"
 )
 
 // FuzzShapeReuse: a query whose text is in the cache gets the text and the arguments that a compiler with an empty cache
@@ -93,5 +95,64 @@ func TestKeyIdentifiesText(t *testing.T) {
 	}
 	if len(texts) < 1000 {
 		t.Errorf("no more than %d texts were tried", len(texts))
+	}
+}
+
+// TestNearShapes: queries that differ by little are shapes of their own, and each finds its own text again.
+func TestNearShapes(t *testing.T) {
+	book := table[Book](t)
+	filtered := func(p query.Predicate) Query {
+		q := All(book)
+		q.Where = []*Node{where(t, book, p)}
+		return q
+	}
+	ordered := func(terms ...any) Query {
+		q := All(book)
+		q.Order = order(t, book, terms...)
+		return q
+	}
+	price := query.F("price")
+	two, one := filtered(query.Q("pages", 1)), filtered(query.Q("pages", 1))
+	two.Where = append(two.Where, two.Where[0])
+	limited, skipped := All(book), All(book)
+	limited.Limit, skipped.Offset = 1, 1
+	near := []Query{
+		All(book), limited, skipped, one, two,
+		filtered(query.Q("pages__not", 1)), filtered(query.Q("pages", nil)), filtered(query.Q("pages__not", nil)),
+		filtered(query.Q("id", 1)), filtered(query.Q("author", 1)), filtered(query.Q("author__pk", 1)),
+		filtered(query.Q("author__boss", 1)), filtered(query.Q("author__boss__id", 1)),
+		filtered(query.Q("pages__in", []int{1})), filtered(query.Q("pages__in", []any{1, nil})),
+		filtered(query.Q("pages__not_in", []int{1})), filtered(query.Q("pages__not_in", []any{1, nil})),
+		filtered(query.Q("title__contains", "x")), filtered(query.Q("title__icontains", "x")),
+		filtered(query.Q("price", price.Add(1))), filtered(query.Q("price", price.Add("1"))), filtered(query.Q("price", price.Add(1.5))),
+		filtered(query.Q("price", price.Sub(1))), filtered(query.Q("price", query.Value(1).Sub(price))),
+		filtered(query.Q("price", price.Sub(1).Sub(2))), filtered(query.Q("price", price.Sub(query.Value(1).Sub(2)))),
+		filtered(query.And(query.Q("pages", 1), query.Or(query.Q("pages", 1), query.Q("id", 1)))),
+		filtered(query.Or(query.And(query.Q("pages", 1), query.Q("pages", 1)), query.Q("id", 1))),
+		filtered(query.Not(query.And(query.Q("pages", 1), query.Q("id", 1)))),
+		filtered(query.And(query.Not(query.Q("pages", 1)), query.Q("id", 1))),
+		ordered("pages"), ordered("-pages"), ordered(query.Asc("pages").NullsFirst()), ordered(query.Asc("pages").NullsLast()),
+		ordered("pages", "id"), ordered("author__name"), ordered("author"),
+	}
+	c := arraysCompiler()
+	texts := map[string]bool{}
+	for range 2 {
+		for i := range near {
+			fresh, _, err := arraysCompiler().Select(&near[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, _, err := c.Select(&near[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found != fresh {
+				t.Errorf("query %d found\n%s\nand its own is\n%s", i, found.SQL, fresh.SQL)
+			}
+			texts[fresh.SQL] = true
+		}
+	}
+	if len(texts) != len(near) || c.Renders() != uint64(len(near)) {
+		t.Errorf("%d queries have %d texts, and %d were rendered", len(near), len(texts), c.Renders())
 	}
 }
