@@ -2,24 +2,32 @@ package hare
 
 import "strings"
 
-// transactionControl is the word of a statement that begins or ends a transaction or a savepoint, or empty. Sent by
-// hand, such a statement would commit one database of a distributed transaction behind the others' backs. The first
-// words decide; this guards against mistakes, not against a text that is made to deceive.
+// transactionControl is the word of a statement in the text that begins or ends a transaction or a savepoint, or empty.
+// Sent by hand, such a statement would commit one database of a distributed transaction behind the others' backs. This
+// guards against mistakes, not against a text that is made to deceive.
 func transactionControl(sql string) string {
-	first, rest := word(sql)
-	second, _ := word(rest)
-	switch first {
-	case "BEGIN", "END", "ABORT", "SAVEPOINT", "RELEASE":
-		return first
-	case "COMMIT", "ROLLBACK":
-		if second == "PREPARED" { // acts on a transaction that is no connection's own
-			return ""
+	body := false // the text defines a trigger or a function, whose body ends with END
+	for sql != "" {
+		first, rest := word(sql)
+		second, _ := word(rest)
+		body = body || first == "CREATE"
+		switch first {
+		case "END":
+			if !body {
+				return first
+			}
+		case "BEGIN", "ABORT", "SAVEPOINT", "RELEASE":
+			return first
+		case "COMMIT", "ROLLBACK":
+			if second != "PREPARED" { // that acts on a transaction that is no connection's own
+				return first
+			}
+		case "START", "PREPARE":
+			if second == "TRANSACTION" {
+				return first + " " + second
+			}
 		}
-		return first
-	case "START", "PREPARE":
-		if second == "TRANSACTION" {
-			return first + " " + second
-		}
+		sql = afterStatement(rest)
 	}
 	return ""
 }
@@ -46,4 +54,42 @@ func skipComments(sql string) string {
 			return sql
 		}
 	}
+}
+
+// afterStatement is what follows the statement that sql is in: after the next semicolon that stands in no text, name or
+// comment.
+func afterStatement(sql string) string {
+	for {
+		at := strings.IndexAny(sql, `;'"$-/`)
+		if at < 0 {
+			return ""
+		}
+		mark, rest := sql[at], sql[at+1:]
+		switch {
+		case mark == ';':
+			return rest
+		case mark == '\'' || mark == '"':
+			_, rest, _ = strings.Cut(rest, string(mark)) // a doubled quote ends one text and begins the next
+		case mark == '-' && strings.HasPrefix(rest, "-"):
+			_, rest, _ = strings.Cut(rest, "\n")
+		case mark == '/' && strings.HasPrefix(rest, "*"):
+			_, rest, _ = strings.Cut(rest, "*/")
+		case mark == '$':
+			if tag, body, found := strings.Cut(rest, "$"); found && isTag(tag) {
+				_, rest, _ = strings.Cut(body, "$"+tag+"$")
+			}
+		}
+		sql = rest
+	}
+}
+
+// isTag reports whether the text between two dollars makes them a dollar quote; $1 is a placeholder.
+func isTag(text string) bool {
+	for i, r := range text {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '_' || r > 127
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return true
 }

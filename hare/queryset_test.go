@@ -3,6 +3,7 @@ package hare_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -169,6 +170,34 @@ func TestIterateEndsInTheMiddle(t *testing.T) {
 	// The connection is free again: a write would wait for a reader that never ends.
 	if _, err := client.Exec(ctx, "DELETE FROM reader"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAllHoldsNoMoreThanItNeeds(t *testing.T) {
+	ctx, _ := library(t)
+	many := make([]Reader, 1000)
+	for i := range many {
+		many[i].Name = fmt.Sprint("reader ", i)
+	}
+	if err := Readers.BulkCreate(ctx, many); err != nil {
+		t.Fatal(err)
+	}
+	for _, above := range []int{0, 990, 0, 2000} {
+		rows, err := Readers.Filter(query.Q("id__gt", above)).OrderBy("id").All(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := max(0, 1003-above); len(rows) != want || rows == nil {
+			t.Errorf("above %d: %d rows, want %d", above, len(rows), want)
+		}
+		for i, row := range rows {
+			if row.ID != int64(above+i+1) {
+				t.Fatalf("above %d: row %d is %d", above, i, row.ID)
+			}
+		}
+		if cap(rows) > 64 && cap(rows) > 2*len(rows) {
+			t.Errorf("above %d: %d rows hold the memory of %d", above, len(rows), cap(rows))
+		}
 	}
 }
 

@@ -29,7 +29,8 @@ func (qs QuerySet[T]) All(ctx context.Context) ([]T, error) {
 
 // collect decodes the rows straight into a slice.
 func collect[T any](rows *modelRows, limit int) ([]T, error) {
-	list := make([]T, 0, rows.seen.room(limit))
+	seen := rows.rooms.of(rows.sql)
+	list := make([]T, 0, seen.room(limit))
 	for rows.Next() {
 		if len(list) == cap(list) {
 			list = slices.Grow(list, max(len(list), 16))
@@ -39,7 +40,7 @@ func collect[T any](rows *modelRows, limit int) ([]T, error) {
 			return nil, err
 		}
 	}
-	if rows.seen.note(len(list)); cap(list) > 64 && cap(list) > 2*len(list) {
+	if seen.note(len(list)); cap(list) > 64 && cap(list) > 2*len(list) {
 		list = slices.Clone(list) // the guess was far too high: do not hold the memory
 	}
 	return list, nil
@@ -147,7 +148,7 @@ func (qs QuerySet[T]) Iterate(ctx context.Context) iter.Seq2[*T, error] {
 type modelRows struct {
 	backend.Rows
 	table *schema.Table
-	seen  *seen
+	rooms *rooms
 	alias string
 	sql   string
 }
@@ -172,7 +173,7 @@ func (s *rowSet) read(ctx context.Context) (modelRows, error) {
 		return modelRows{}, callError(err)
 	}
 	rows, err := c.query(ctx, backend.Call{SQL: statement.SQL, Args: args, ReadOnly: true})
-	return modelRows{Rows: rows, table: s.query.Table, seen: c.rooms.of(statement.SQL), alias: c.alias, sql: statement.SQL}, err
+	return modelRows{Rows: rows, table: s.query.Table, rooms: c.rooms, alias: c.alias, sql: statement.SQL}, err
 }
 
 // stream is read for rows that are taken at the caller's pace.

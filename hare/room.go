@@ -12,7 +12,9 @@ type rooms struct{ places [128]seen }
 
 var roomSeed = maphash.MakeSeed()
 
-func (r *rooms) of(sql string) *seen { return &r.places[maphash.String(roomSeed, sql)%uint64(len(r.places))] }
+func (r *rooms) of(sql string) *seen {
+	return &r.places[maphash.String(roomSeed, sql)%uint64(len(r.places))]
+}
 
 // seen is how many rows there were last time, plus one; zero where there was no last time.
 type seen struct{ rows atomic.Int64 }

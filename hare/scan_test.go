@@ -81,19 +81,3 @@ func TestStore(t *testing.T) {
 		})
 	}
 }
-
-func TestTransactionControl(t *testing.T) {
-	for sql, want := range map[string]string{
-		"SELECT 1": "", "": "", "-- only a comment": "", "/* never closed": "", "UPDATE t SET a = 'COMMIT'": "",
-		"BEGIN": "BEGIN", "begin work": "BEGIN", "Start  Transaction": "START TRANSACTION", "START": "",
-		"COMMIT;": "COMMIT", "END": "END", "ROLLBACK TO s": "ROLLBACK", "abort": "ABORT",
-		"SAVEPOINT s": "SAVEPOINT", "RELEASE s": "RELEASE",
-		"PREPARE TRANSACTION 'x'": "PREPARE TRANSACTION", "PREPARE q AS SELECT 1": "",
-		"COMMIT PREPARED 'x'": "", "rollback /* x */ prepared 'x'": "",
-		"\n\t; -- note\n/* COMMIT */ COMMIT": "COMMIT", "commits": "", "COMMIT\nAND CHAIN": "COMMIT",
-	} {
-		if got := transactionControl(sql); got != want {
-			t.Errorf("%q is %q, want %q", sql, got, want)
-		}
-	}
-}

@@ -21,14 +21,21 @@ func parseArray(text string) (backend.Array, error) {
 	return array, nil
 }
 
-type arrayParser struct{ rest string }
+// mostDimensions is PostgreSQL's limit.
+const mostDimensions = 6
+
+type arrayParser struct {
+	rest  string
+	depth int
+}
 
 // array reads {element,element}.
 func (p *arrayParser) array() (backend.Array, bool) {
 	array := backend.Array{Elem: backend.ColumnType{Kind: backend.KindText}, Values: []any{}}
-	if !p.take("{") {
+	if p.depth++; p.depth > mostDimensions || !p.take("{") {
 		return array, false
 	}
+	defer func() { p.depth-- }()
 	if p.take("}") {
 		return array, true
 	}

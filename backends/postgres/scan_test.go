@@ -275,6 +275,7 @@ func TestScanOtherTypes(t *testing.T) {
 		{"Labels", "ARRAY['sad', NULL]::mood[]", labels{"sad", nil}},
 		{"Labels", "'[0:1]={a,\"b c\"}'::text", labels{"a", "b c"}},
 		{"Labels", "'{a'::text", nil},
+		{"Labels", "repeat('{', 1000000) || repeat('}', 1000000)", nil},
 		{"Labels", "1", nil},
 	}
 	byName := map[string]backend.Dest{}

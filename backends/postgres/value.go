@@ -120,7 +120,7 @@ func timeOf(oid uint32, src []byte) (time.Time, error) {
 func decodeArray(src []byte) (backend.Array, error) {
 	a := arrayReader{rest: src}
 	dimensions, _, element := a.uint32(), a.uint32(), a.uint32()
-	if dimensions > 6 || !isScalar(element) { // 6 is PostgreSQL's limit
+	if dimensions > mostDimensions || !isScalar(element) {
 		return backend.Array{}, errMalformed
 	}
 	lengths := make([]int, dimensions)

@@ -249,7 +249,7 @@ func TestMeaning(t *testing.T) {
 	c, conn := readingDatabase(t)
 	model, all := table[Reading](t), readings()
 	r := rand.New(rand.NewPCG(7, 8))
-	for range 1500 {
+	for range 500 {
 		m := randomMeaning(r, 3)
 		for _, exclude := range []bool{false, true} {
 			node, err := Where(model, []query.Predicate{m.predicate}, exclude)
