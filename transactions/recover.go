@@ -90,6 +90,8 @@ func (r *recovery) run(ctx context.Context, coordinator string) (Report, error) 
 
 // meet connects to the coordinator and makes sure that it is the database that made the decisions.
 func (r *recovery) meet(ctx context.Context, client *hare.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
+	defer cancel()
 	conn, err := client.Database().Dial(ctx)
 	if err != nil {
 		return hare.ErrorFrom(r.alias, "", err)
@@ -244,6 +246,8 @@ func (r *recovery) young(age time.Duration) bool { return r.olderThan > 0 && age
 
 // fence makes sure of the end of a transaction that had no decision when it was looked up.
 func (r *recovery) fence(ctx context.Context, e *Entry) {
+	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
+	defer cancel()
 	alias, _ := splitXID(r.id, e.XID)
 	committed, err := fence(ctx, r.conn, e.XID, alias)
 	switch {

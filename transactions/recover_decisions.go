@@ -39,6 +39,8 @@ func (r *recovery) lookUp(ctx context.Context) error {
 			xids = append(xids, e.XID)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
+	defer cancel()
 	rows, err := queryValues(ctx, r.conn, backend.Call{SQL: lookUpSQL, Args: []any{textList(xids)}})
 	if err != nil {
 		return hare.ErrorFrom(r.alias, lookUpSQL, err)

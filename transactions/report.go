@@ -73,8 +73,8 @@ func Finish() RecoverOption { return func(r *recovery) { r.finish = true } }
 // call is probably alive. Default: 300 seconds. It is a courtesy and never decides safety; 0 is safe.
 func OlderThan(d time.Duration) RecoverOption { return func(r *recovery) { r.olderThan = d } }
 
-// ParticipantTimeout bounds the work on each database, so that one that does not answer costs only itself. Default: 30
-// seconds.
+// ParticipantTimeout bounds the work on each database, so that one that does not answer costs only itself, and each step on
+// the coordinator. Default: 30 seconds.
 func ParticipantTimeout(d time.Duration) RecoverOption {
 	return func(r *recovery) { r.participantTime = d }
 }

@@ -47,6 +47,9 @@ type Node struct {
 // nothing either. So a filter that a program collected no condition for keeps every row, and an alternative without
 // content never makes the others pointless. An empty query.Or is false.
 //
+// A value must be one that the column could hold: a fraction is refused for an integer column, where databases would
+// round it or not, each in its way.
+//
 // A wrong name is a [*schema.NameError], a value that does not suit its column a [*schema.ValueError] and anything else a
 // [*UsageError].
 func Where(t *schema.Table, parts []query.Predicate, exclude bool) (*Node, error) {
