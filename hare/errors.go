@@ -108,17 +108,24 @@ func (e *ValidationError) Error() string {
 
 // callError turns what internal packages say about a wrong call into the public errors.
 func callError(err error) error {
-	switch e := err.(type) {
-	case nil:
+	if err == nil {
 		return nil
-	case *schema.NameError:
-		return &FieldError{Model: e.Model, Field: e.Name, Nearest: e.Nearest, Known: e.Known}
-	case *schema.ValueError:
-		return &ValidationError{Model: e.Model, Field: e.Field, Column: e.Column, Reason: e.Reason}
-	case *schema.DeclarationError:
-		return &ConfigurationError{Model: e.Type, Field: e.Field, Tag: e.Tag, Reason: e.Reason}
-	case *compile.UsageError:
-		return &QueryError{Reason: e.Reason}
+	}
+	var (
+		name        *schema.NameError
+		value       *schema.ValueError
+		declaration *schema.DeclarationError
+		usage       *compile.UsageError
+	)
+	switch {
+	case errors.As(err, &name):
+		return &FieldError{Model: name.Model, Field: name.Name, Nearest: name.Nearest, Known: name.Known}
+	case errors.As(err, &value):
+		return &ValidationError{Model: value.Model, Field: value.Field, Column: value.Column, Reason: value.Reason}
+	case errors.As(err, &declaration):
+		return &ConfigurationError{Model: declaration.Type, Field: declaration.Field, Tag: declaration.Tag, Reason: declaration.Reason}
+	case errors.As(err, &usage):
+		return &QueryError{Reason: usage.Reason}
 	}
 	return err
 }

@@ -107,6 +107,9 @@ func TestAllocations(t *testing.T) {
 				}
 				list = append(list, p)
 			}
+			if len(list) != 100 {
+				return fmt.Errorf("%d rows", len(list))
+			}
 			return rows.Err()
 		}},
 		{"create", func(byHand float64) float64 { return byHand + 10 }, func() error {

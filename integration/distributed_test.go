@@ -467,3 +467,66 @@ func (f *trio) prepareByHand(alias, gid string) {
 		f.Fatal(err)
 	}
 }
+
+// Row 9: what a participant sees of a transaction that fails to prepare elsewhere is one beginning and one end.
+func TestAcceptance09OneBeginningAndOneEnd(t *testing.T) {
+	f := newTrio(t, "")
+	if err := f.distributed(func(d *hare.Distributed) error { return write(d, "first", everybody...) }); err != nil {
+		t.Fatal(err)
+	}
+	f.occupy()
+	f.plan.Reset()
+	as[*transactions.AbortError](t, f.distributed(writeAll))
+	begun, ended := 0, 0
+	for _, e := range f.plan.Events() {
+		if e.Alias != "a" {
+			continue
+		}
+		begun += strings.Count(e.SQL, "BEGIN")
+		if strings.HasPrefix(e.SQL, "ROLLBACK PREPARED") {
+			ended++
+		}
+		if strings.HasPrefix(e.SQL, "COMMIT") || e.SQL == "ROLLBACK" {
+			t.Errorf("a was sent %q as well", e.SQL)
+		}
+	}
+	if begun != 1 || ended != 1 {
+		t.Errorf("%d beginnings and %d ends on a, want one each", begun, ended)
+	}
+}
+
+// Row 32: an error of PREPARE that is no matter of configuration is returned as the server gave it.
+func TestAcceptance32OtherErrorsOfPrepareAreReturnedAsTheyAre(t *testing.T) {
+	f := newTrio(t, "")
+	err := f.distributed(func(d *hare.Distributed) error {
+		if err := writeAll(d); err != nil {
+			return err
+		}
+		_, err := d.Client("b").Exec(d.Context(), "CREATE TEMPORARY TABLE scratch (n int)")
+		return err
+	})
+	var configuration *hare.ConfigurationError
+	var refused *hare.DatabaseError
+	if errors.As(err, &configuration) || !errors.As(err, &refused) || refused.SQLState != "0A000" || refused.Alias != "b" {
+		t.Errorf("got %v, want the server's own 0A000", err)
+	}
+	f.wantCounts(0, 0, 0)
+	f.wantNothingPrepared()
+}
+
+// Row 35: the tables of a coordinator do not get in the way of the application's own.
+func TestAcceptance35TheTablesLieBesideTheApplications(t *testing.T) {
+	f := newTrio(t, "")
+	if err := f.distributed(writeAll, transactions.KeepDecision()); err != nil {
+		t.Fatal(err)
+	}
+	if err := hare.CreateTables(f.ctx, f.client("c"), Note{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.count("c", "SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'hare%'"); n != 2 {
+		t.Errorf("%d tables of hare's own, want two", n)
+	}
+	if n := f.count("a", "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'hare%'"); n != 0 {
+		t.Errorf("%d tables of hare's own in a participant, want none", n)
+	}
+}

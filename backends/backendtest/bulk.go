@@ -87,7 +87,7 @@ func testBulk(t *testing.T, db *database) {
 
 	t.Run("refused", func(t *testing.T) {
 		rows := []author{{Name: "fine"}, {Name: "a name that is much longer than the forty characters that there are"}}
-		got := fails[*hare.ValidationError](t, "too long", authors.BulkCreate(ctx, rows))
+		got := failure[*hare.ValidationError](t, "too long", authors.BulkCreate(ctx, rows))
 		equal(t, "where", []string{"author", "Name", "name"}, []string{got.Model, got.Field, got.Column})
 		fails[*hare.QueryError](t, "an empty batch", authors.BulkCreate(ctx, many("x", 3), hare.BatchSize(0)))
 		n, err := authors.Filter(query.Q("name", "fine")).Count(ctx)

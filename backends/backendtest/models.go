@@ -2,7 +2,6 @@ package backendtest
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -135,12 +134,6 @@ var (
 )
 
 func to[T any](v T) *T { return &v }
-
-func asError[E error](err error) (E, bool) {
-	var wanted E
-	ok := errors.As(err, &wanted)
-	return wanted, ok
-}
 
 // numbers are the rows of num.
 func numbers() []num {

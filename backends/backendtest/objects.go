@@ -30,7 +30,7 @@ func testObjects(t *testing.T, db *database) {
 	t.Run("create fails", func(t *testing.T) {
 		must(t, authors.Create(ctx, &author{Name: "taken"}))
 		twin := author{Name: "taken", Rank: 1}
-		got := fails[*hare.IntegrityError](t, "a second one", authors.Create(ctx, &twin))
+		got := failure[*hare.IntegrityError](t, "a second one", authors.Create(ctx, &twin))
 		equal(t, "the object is unchanged", author{Name: "taken", Rank: 1}, twin)
 		if got.SQL == "" || got.Alias != db.client.Alias() {
 			t.Errorf("the error does not say what was refused where: %+v", got.DatabaseError)
@@ -106,7 +106,7 @@ func testObjects(t *testing.T, db *database) {
 		fails[*hare.QueryError](t, "the key", tickets.Save(ctx, &fresh, hare.UpdateFields("id")))
 		fails[*hare.QueryError](t, "both", tickets.Save(ctx, &fresh, hare.ForceInsert(), hare.ForceUpdate()))
 		fails[*hare.QueryError](t, "no key", tickets.Save(ctx, &ticket{}, hare.ForceUpdate()))
-		wrong := fails[*hare.FieldError](t, "a wrong name", tickets.Save(ctx, &fresh, hare.UpdateFields("subjekt")))
+		wrong := failure[*hare.FieldError](t, "a wrong name", tickets.Save(ctx, &fresh, hare.UpdateFields("subjekt")))
 		equal(t, "names", []string{"ticket", "subjekt", "subject"}, []string{wrong.Model, wrong.Field, wrong.Nearest})
 	})
 

@@ -111,8 +111,8 @@ func testReading(t *testing.T, db *database) {
 		}
 		func() {
 			defer func() { _ = recover() }()
-			for range nums.Iterate(ctx) {
-				panic("in the loop")
+			for _, err := range nums.Iterate(ctx) {
+				panic(err)
 			}
 		}()
 		n, err := nums.Count(ctx)

@@ -56,7 +56,7 @@ func testRefusals(t *testing.T, db *database) {
 			"an expression": authors.Filter(query.Q("name", query.F("nam"))),
 		} {
 			_, err := qs.All(ctx)
-			got := fails[*hare.FieldError](t, what, err)
+			got := failure[*hare.FieldError](t, what, err)
 			equal(t, what, []string{"author", "nam", "name"}, []string{got.Model, got.Field, got.Nearest})
 		}
 		_, err := authors.Unfiltered().Update(ctx, query.Set("nam", "x"))
@@ -66,7 +66,7 @@ func testRefusals(t *testing.T, db *database) {
 		_, err = authors.Get(ctx, query.Q(`name" OR 1=1 --`, "x"))
 		fails[*hare.FieldError](t, "SQL in a name", err)
 		_, err = books.Filter(query.Q("author__nam", "x")).Count(ctx)
-		got := fails[*hare.FieldError](t, "a related name", err)
+		got := failure[*hare.FieldError](t, "a related name", err)
 		equal(t, "model", "author", got.Model)
 	})
 
@@ -79,7 +79,7 @@ func testRefusals(t *testing.T, db *database) {
 			"BulkCreate": qs.BulkCreate(ctx, []author{row}), "Update": second(qs.Update(ctx, query.Set("rank", 1))),
 			"Delete": second(qs.Delete(ctx)), "DeleteObject": qs.DeleteObject(ctx, &row), "Refresh": qs.Refresh(ctx, &row),
 		} {
-			equal(t, what, "first", fails[*hare.FieldError](t, what, err).Field)
+			equal(t, what, "first", failure[*hare.FieldError](t, what, err).Field)
 		}
 		for _, err := range qs.Iterate(ctx) {
 			fails[*hare.FieldError](t, "Iterate", err)
@@ -134,7 +134,7 @@ func testRefusals(t *testing.T, db *database) {
 				"Update":     second(everythings.Unfiltered().Update(ctx, query.Set(tt.column, tt.value))),
 				"Filter":     second(everythings.Filter(query.Q(tt.column, tt.value)).All(ctx)),
 			} {
-				got := fails[*hare.ValidationError](t, what+": "+way, err)
+				got := failure[*hare.ValidationError](t, what+": "+way, err)
 				equal(t, "column", tt.column, got.Column)
 			}
 		}
@@ -162,12 +162,12 @@ func testIntegrity(t *testing.T, db *database) {
 		"foreign key": books.Create(ctx, &book{Title: "t", Price: "1", AuthorID: 12345}),
 		"by update":   second(authors.Filter(query.Q("id", row.ID)).Update(ctx, query.Set("rank", -1))),
 	} {
-		got := fails[*hare.IntegrityError](t, what, err)
+		got := failure[*hare.IntegrityError](t, what, err)
 		if len(got.SQLState) != 5 || got.SQLState[:2] != "23" {
 			t.Errorf("%s: the SQLSTATE is %q", what, got.SQLState)
 		}
 	}
 	_, err := db.client.Exec(ctx, `INSERT INTO author (name, rank) VALUES (NULL, 1)`)
-	got := fails[*hare.IntegrityError](t, "NULL into NOT NULL", err)
+	got := failure[*hare.IntegrityError](t, "NULL into NOT NULL", err)
 	equal(t, "column", "name", got.Column)
 }

@@ -31,7 +31,7 @@ func testStatements(t *testing.T, db *database) {
 		equal(t, "scanned", []any{int32(7), level("it's"), (*string)(nil)}, []any{n, word, nothing})
 		fails[*hare.QueryError](t, "too few pointers", rows.Scan(&n))
 		var text string
-		if got := fails[*hare.DecodeError](t, "NULL into a string", rows.Scan(&n, &word, &text)); got.Column != "absent" {
+		if got := failure[*hare.DecodeError](t, "NULL into a string", rows.Scan(&n, &word, &text)); got.Column != "absent" {
 			t.Errorf("the error names the column %q", got.Column)
 		}
 		fails[*hare.DecodeError](t, "text into a number", rows.Scan(&n, &n, &nothing))
@@ -52,7 +52,7 @@ func testStatements(t *testing.T, db *database) {
 	t.Run("errors carry the statement and not the arguments", func(t *testing.T) {
 		const sql = "SELECT nothing FROM no_such_table WHERE a = $1"
 		_, err := db.client.Exec(db.ctx, sql, "private")
-		got := fails[*hare.DatabaseError](t, "a missing table", err)
+		got := failure[*hare.DatabaseError](t, "a missing table", err)
 		equal(t, "SQL", sql, got.SQL)
 		equal(t, "alias", db.client.Alias(), got.Alias)
 		if !got.NotDone {

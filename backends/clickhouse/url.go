@@ -58,12 +58,13 @@ func checkURL(text string) error {
 
 // checkHost checks host or host:port.
 func checkHost(address string) error {
-	host, port := address, ""
+	host := address
 	if strings.LastIndexByte(address, ':') > strings.LastIndexByte(address, ']') {
-		var err error
-		if host, port, err = net.SplitHostPort(address); err != nil {
+		name, port, err := net.SplitHostPort(address)
+		if err != nil {
 			return wrongURL("the host and port cannot be read: " + addressForm)
 		}
+		host = name
 		if wrong := integer(port, 1, math.MaxUint16); wrong != "" {
 			return &backend.OptionError{Option: "port", Reason: wrong}
 		}
@@ -84,7 +85,7 @@ func checkOptions(query string) error {
 		name, encoded, found := strings.Cut(pair, "=")
 		check, known := optionTable[name]
 		value, err := url.PathUnescape(encoded)
-		reason := ""
+		var reason string
 		switch {
 		case !known:
 			return unknownOption(name)

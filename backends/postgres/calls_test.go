@@ -21,10 +21,11 @@ func TestBeforeFails(t *testing.T) {
 		"batch":      {SQL: insert, Batch: [][]any{{int64(1)}, {int64(2)}}},
 		"unprepared": {SQL: "INSERT INTO item VALUES (1)"},
 	}
+	db := open(t, servers.Database(t))
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			conn := fresh(t)
-			run(t, conn, "CREATE TABLE item (id bigint)")
+			conn := dial(t, db)
+			run(t, conn, "DROP TABLE IF EXISTS item; CREATE TABLE item (id bigint)")
 			run(t, conn, insert, int64(0))
 			call.Before = []string{"BEGIN", "SET LOCAL statement_timeout = 'never'"}
 			_, err := conn.Exec(t.Context(), call)
@@ -230,10 +231,11 @@ func TestOutdatedStatement(t *testing.T) {
 		"all discarded":  {"DISCARD ALL", "26000", [][]any{{int64(1), "a"}}},
 		"column dropped": {"ALTER TABLE item DROP COLUMN name", "0A000", [][]any{{int64(1)}}},
 	}
+	db := open(t, servers.Database(t))
 	for name, s := range spoil {
 		t.Run(name, func(t *testing.T) {
-			conn := fresh(t)
-			run(t, conn, "CREATE TABLE item (id bigint, name text)")
+			conn := dial(t, db)
+			run(t, conn, "DROP TABLE IF EXISTS item; CREATE TABLE item (id bigint, name text)")
 			run(t, conn, "INSERT INTO item VALUES (1, 'a')")
 			if _, err := look(conn); err != nil {
 				t.Fatal(err)
@@ -263,7 +265,7 @@ func TestOutdatedStatement(t *testing.T) {
 	}
 
 	t.Run("not supported", func(t *testing.T) {
-		conn := fresh(t)
+		conn := dial(t, db)
 		_, err := conn.Exec(t.Context(), backend.Call{SQL: "SELECT DISTINCT i FROM generate_series(1, $1) AS i FOR UPDATE", Args: []any{int64(1)}})
 		same(t, "SQLSTATE", "0A000", backend.SQLState(err))
 	})

@@ -16,7 +16,6 @@ import (
 // database is one configured database. Its pool starts with the first Acquire, because a pool dials as soon as it is
 // there.
 type database struct {
-	alias   string
 	options options
 	config  *pgxpool.Config
 
@@ -105,8 +104,8 @@ func (d *database) starved(ctx, waiting context.Context, pool *pgxpool.Pool, err
 	use := pool.Stat()
 	return &backend.Error{
 		Class: backend.ClassPool,
-		Message: fmt.Sprintf("no connection became free within %v: %d of %d are in use", d.options.acquireTimeout,
-			use.AcquiredConns(), use.MaxConns()),
+		Message: fmt.Sprintf("no connection became free within %v: of at most %d, %d are in use and %d are being opened",
+			d.options.acquireTimeout, use.MaxConns(), use.AcquiredConns(), use.ConstructingConns()),
 		NotDone: true,
 		Err:     err,
 	}

@@ -161,22 +161,13 @@ func TestLostConnections(t *testing.T) {
 	db := open(t, address)
 	killer := acquire(t, db)
 	run(t, killer, "CREATE TABLE item (id bigint)")
-	dial := func(t *testing.T, db backend.Database) backend.Conn {
-		t.Helper()
-		conn, err := db.Dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(conn.Release)
-		return conn
-	}
 	const insert = "INSERT INTO item VALUES ($1)"
 	one := backend.Call{SQL: insert, Args: []any{int64(1)}}
 
 	t.Run("terminated before", func(t *testing.T) {
 		conn := dial(t, db)
 		run(t, conn, insert, int64(0))
-		run(t, killer, "SELECT pg_terminate_backend($1)", value(t, conn, "SELECT pg_backend_pid()"))
+		run(t, killer, "SELECT pg_terminate_backend($1, 10000)", value(t, conn, "SELECT pg_backend_pid()"))
 		_, err := conn.Exec(t.Context(), one)
 		refused(t, err, backend.Error{Class: backend.ClassConnection, SQLState: "57P01", Severity: "FATAL"})
 		same(t, "status", backend.StatusClosed, conn.Status())
@@ -186,7 +177,7 @@ func TestLostConnections(t *testing.T) {
 	t.Run("terminated while preparing", func(t *testing.T) {
 		conn := dial(t, db)
 		pid := value(t, conn, "SELECT pg_backend_pid()")
-		run(t, killer, "SELECT pg_terminate_backend($1)", pid)
+		run(t, killer, "SELECT pg_terminate_backend($1, 10000)", pid)
 		_, err := conn.Exec(t.Context(), one)
 		refused(t, err, backend.Error{Class: backend.ClassConnection, SQLState: "57P01", Severity: "FATAL", NotDone: true})
 	})
@@ -227,7 +218,7 @@ func TestLostConnections(t *testing.T) {
 			conn := dial(t, open(t, through(t, address, p.host())))
 			run(t, conn, insert, int64(0))
 			p.lose()
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			err := call(ctx, conn)
 			refused(t, err, backend.Error{Class: backend.ClassTimeout})

@@ -56,6 +56,17 @@ func acquire(t testing.TB, db backend.Database) backend.Conn {
 	return conn
 }
 
+// dial opens a connection of its own.
+func dial(t testing.TB, db backend.Database) backend.Conn {
+	t.Helper()
+	conn, err := db.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Release)
+	return conn
+}
+
 // run executes SQL that must succeed.
 func run(t testing.TB, conn backend.Conn, sql string, args ...any) int64 {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 
 // TestPoolExhausted: an Acquire waits as long as the option says and no longer, and a dialled connection is no part of it.
 func TestPoolExhausted(t *testing.T) {
-	db := open(t, servers.Database(t), "max_size=1", "pool_acquire_timeout=50ms")
+	db := open(t, servers.Database(t), "max_size=1", "pool_acquire_timeout=2s")
 	held := acquire(t, db)
 	_, err := db.Acquire(t.Context())
 	refused(t, err, backend.Error{Class: backend.ClassPool, NotDone: true})

@@ -82,7 +82,7 @@ func computeIntegers(c sqlite3.Context, sign byte, args []sqlite3.Value) error {
 
 // integers cuts quotients towards zero, as PostgreSQL does; a remainder has the sign of the dividend.
 func integers(sign byte, a, b int64) (result int64, err error) {
-	fits := true
+	var fits bool
 	switch sign {
 	case '+':
 		result = a + b

@@ -151,7 +151,7 @@ func (s *session) script(text string) (written int64, err error) {
 		return 0, err
 	}
 	for text != "" {
-		n := int64(0)
+		var n int64
 		if n, text, err = s.scripted(text); err != nil {
 			return 0, s.closeScope(scope, err)
 		}

@@ -269,7 +269,7 @@ func show(arg any) string {
 		}
 		return "list of " + kindNames[arg.Elem.Kind] + " [" + strings.Join(parts, ", ") + "]"
 	case backend.Array:
-		return show(backend.List{Elem: arg.Elem, Values: arg.Values})
+		return show(backend.List(arg))
 	case time.Time:
 		return "time " + arg.Format(time.RFC3339Nano)
 	case backend.UUID:
