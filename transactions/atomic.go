@@ -27,6 +27,9 @@ func Atomic(ctx context.Context, fn func(ctx context.Context) error, opts ...Opt
 	if err != nil {
 		return err
 	}
+	if set.keepDecision {
+		return &hare.QueryError{Reason: "KeepDecision is for Distributed: a transaction on one database has no decision to keep"}
+	}
 	client, err := clientFor(ctx, set.alias)
 	if err != nil {
 		return err

@@ -114,16 +114,16 @@ func (c *call) release() {
 // each runs step on all branches at once and returns their errors in order.
 func (c *call) each(step func(b *branch) error) []error { return together(c.branches, step) }
 
-// together runs step on all branches at once and returns their errors in order.
-func together(branches []*branch, step func(b *branch) error) []error {
-	errs := make([]error, len(branches))
-	if len(branches) == 1 {
-		errs[0] = step(branches[0])
+// together runs step on all of list at once and returns the errors in order.
+func together[T any](list []T, step func(T) error) []error {
+	errs := make([]error, len(list))
+	if len(list) == 1 {
+		errs[0] = step(list[0])
 		return errs
 	}
 	var wait sync.WaitGroup
-	for i, b := range branches {
-		wait.Go(func() { errs[i] = step(b) })
+	for i, one := range list {
+		wait.Go(func() { errs[i] = step(one) })
 	}
 	wait.Wait()
 	return errs

@@ -113,7 +113,8 @@ func (r *recovery) meet(ctx context.Context, client *hare.Client) error {
 
 // found is what one database holds.
 type found struct {
-	*branch
+	alias    string
+	db       backend.Database
 	is       identity
 	conn     backend.Conn
 	prepared []*Entry // of this coordinator's database
@@ -124,18 +125,17 @@ const listSQL = `SELECT gid, owner::text, extract(epoch FROM clock_timestamp() -
 
 // list lists the prepared transactions of every other database, all at once, each within its own time.
 func (r *recovery) list(ctx context.Context, connections *hare.Connections) {
-	var branches []*branch
 	for _, alias := range connections.Aliases() {
 		client, err := connections.Client(alias)
 		if err == nil && alias != r.alias && client.Features().SupportsTwoPhaseCommit {
-			branches = append(branches, &branch{alias: alias, client: client, db: client.Database()})
-			r.found = append(r.found, &found{branch: branches[len(branches)-1]})
+			r.found = append(r.found, &found{alias: alias, db: client.Database()})
 		}
 	}
 	r.eachFound(ctx, func(ctx context.Context, f *found) { f.err = r.listOne(ctx, f) })
 	r.found = slices.DeleteFunc(r.found, func(f *found) bool {
 		if f.err != nil {
 			r.report.Unreachable = append(r.report.Unreachable, Unreachable{Alias: f.alias, Err: f.err})
+			f.release()
 		}
 		return f.err != nil
 	})
@@ -150,16 +150,12 @@ func (r *recovery) list(ctx context.Context, connections *hare.Connections) {
 	}
 }
 
+// eachFound runs step on all databases at once, each within its own time.
 func (r *recovery) eachFound(ctx context.Context, step func(ctx context.Context, f *found)) {
-	branches := make([]*branch, len(r.found))
-	of := map[*branch]*found{}
-	for i, f := range r.found {
-		branches[i], of[f.branch] = f.branch, f
-	}
-	together(branches, func(b *branch) error {
+	together(r.found, func(f *found) error {
 		inTime, cancel := context.WithTimeout(ctx, r.participantTime)
 		defer cancel()
-		step(inTime, of[b])
+		step(inTime, f)
 		return nil
 	})
 }
@@ -195,9 +191,13 @@ func (r *recovery) listOne(ctx context.Context, f *found) error {
 
 func (r *recovery) close() {
 	for _, f := range r.found {
-		if f.conn != nil {
-			f.conn.Release()
-		}
+		f.release()
+	}
+}
+
+func (f *found) release() {
+	if f.conn != nil {
+		f.conn.Release()
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/integration/servers"
@@ -20,6 +22,7 @@ func TestBeforeFails(t *testing.T) {
 		"prepared":   {SQL: insert, Args: []any{int64(1)}},
 		"batch":      {SQL: insert, Batch: [][]any{{int64(1)}, {int64(2)}}},
 		"unprepared": {SQL: "INSERT INTO item VALUES (1)"},
+		"several":    {SQL: "INSERT INTO item VALUES (1); INSERT INTO item VALUES (2)"},
 	}
 	db := open(t, servers.Database(t))
 	for name, call := range calls {
@@ -118,6 +121,7 @@ func TestExecCounts(t *testing.T) {
 		{backend.Call{SQL: "UPDATE item SET name = $1 WHERE id > $2", Args: []any{"y", int64(2)}}, 2},
 		{backend.Call{SQL: "DELETE FROM item WHERE id = ANY($1)", Args: []any{backend.List{Values: []any{int64(1), int64(9), nil}}}}, 1},
 		{backend.Call{Before: []string{"BEGIN"}, SQL: "DELETE FROM item"}, 3},
+		{backend.Call{Before: []string{"SAVEPOINT a"}, SQL: "INSERT INTO item VALUES (5); DELETE FROM item;"}, 2},
 		{backend.Call{SQL: ""}, 0},
 	}
 	for _, c := range cases {
@@ -172,6 +176,35 @@ func TestQueryRows(t *testing.T) {
 
 	empty, err := table(t.Context(), conn, backend.Call{SQL: call.SQL, Batch: [][]any{}})
 	same(t, "no runs", [2]any{[][]any(nil), nil}, [2]any{empty, err})
+}
+
+// TestColumnsUnknownToThePreparation: a FETCH that was prepared before there was a cursor learns its columns when it
+// runs, and gives them as text.
+func TestColumnsUnknownToThePreparation(t *testing.T) {
+	conn := fresh(t)
+	fetch := backend.Call{SQL: "FETCH ALL FROM c"}
+	_, err := table(t.Context(), conn, fetch)
+	same(t, "SQLSTATE without a cursor", "34000", backend.SQLState(err))
+	if _, err := conn.Control(t.Context(), "BEGIN", "DECLARE c CURSOR FOR SELECT 7::bigint AS n, NULL::date AS d"); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := conn.Query(t.Context(), fetch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "columns", []string{"n", "d"}, rows.Columns())
+	same(t, "next", true, rows.Next())
+	got, err := rows.Values()
+	same(t, "row", [2]any{[]any{"7", nil}, nil}, [2]any{got, err})
+	var into struct {
+		N int64
+		D *string
+	}
+	if err := rows.Scan(unsafe.Pointer(&into), dests(reflect.TypeOf(into))); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "field", int64(7), into.N)
+	same(t, "close", nil, rows.Close())
 }
 
 // TestErrorInTheMiddleOfRows: the rows before the error are given, then Next ends and Err and Close agree.
