@@ -13,7 +13,7 @@ import (
 
 // What this package refuses by itself, with PostgreSQL's SQLSTATE for the same.
 var (
-	errAborted        = refused(backend.ClassAborted, "25P02", "the transaction is aborted: a write in it was cancelled, and SQLite has rolled it back; statements are refused until it is ended")
+	errAborted        = refused(backend.ClassAborted, "25P02", "the transaction is aborted: SQLite has rolled it back after an error or a cancelled write; statements are refused until it is ended")
 	errNoTransaction  = refused(backend.ClassOther, "25P01", "there is no transaction in progress")
 	errInTransaction  = refused(backend.ClassOther, "25001", "there is a transaction in progress already")
 	errScriptControl  = refused(backend.ClassOther, "25001", "several statements in one text run as one transaction, and cannot begin or end another")

@@ -287,7 +287,7 @@ func TestScanNull(t *testing.T) {
 		case !dest.Pointer && (!errors.As(err, &wrong) || !errors.Is(err, backend.ErrNull) || wrong.Field != dest.Field || wrong.Column != dest.Column || wrong.Model != "Fields"):
 			t.Errorf("%s: the error is %v, want a DecodeError of ErrNull", dest.Field, err)
 		}
-		rows.Close()
+		_ = rows.Close()
 	}
 }
 
@@ -319,7 +319,7 @@ func TestScanRefuses(t *testing.T) {
 		if !errors.As(err, &wrong) || wrong.Field != tt.field {
 			t.Errorf("%v into %s: the error is %v, want a DecodeError of the field", tt.value, tt.field, err)
 		}
-		rows.Close()
+		_ = rows.Close()
 	}
 	rows := selectFields(t, c, int64(1), int64(2))
 	defer rows.Close()
@@ -358,7 +358,7 @@ func TestScanForeign(t *testing.T) {
 		if !at.Equal(want) && !cmp.Equal(got, []any{want}) {
 			t.Errorf("%s is %v and %v, want %v", text, at, got, want)
 		}
-		rows.Close()
+		_ = rows.Close()
 	}
 	exec(t, c, "UPDATE t SET at = CURRENT_TIMESTAMP")
 	if at, ok := value(t, c, "SELECT at FROM t").(time.Time); !ok || time.Since(at).Abs() > time.Hour {

@@ -132,7 +132,7 @@ func selects() []statement {
 		answers[Author]("exists ordered and sliced", (*Compiler).Exists, busy),
 		answers[Author]("exists in no row", (*Compiler).Exists, slice(0, Unlimited)),
 		answers[Author]("exists after an offset", (*Compiler).Exists, slice(Unlimited, 7)),
-		statement{"negative limit", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
+		{"negative limit", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
 			return c.Select(&Query{Table: table[Author](tb), Limit: -10, Offset: Unlimited})
 		}},
 	}
@@ -274,10 +274,10 @@ func writes() []statement {
 		answers[Book]("delete a slice", (*Compiler).Delete, first),
 		answers[Book]("delete over a relation", (*Compiler).Delete, related),
 		answers[Pair]("delete a slice by a key of several columns", (*Compiler).Delete, pairs),
-		statement{"delete a slice without a key", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
+		{"delete a slice without a key", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
 			return c.Delete(&Query{Table: keyless(tb), Limit: 3, Offset: Unlimited})
 		}},
-		statement{"update nothing", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
+		{"update nothing", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
 			q := All(table[Author](tb))
 			return c.Update(&q, nil, noon)
 		}},
