@@ -18,7 +18,7 @@ func TestPool(t *testing.T) {
 
 	started := time.Now()
 	_, err := db.Acquire(t.Context())
-	_ = failed(t, err, backend.ClassPool, "")
+	failed(t, err, backend.ClassPool, "")
 	if waited := time.Since(started); waited < 30*time.Millisecond {
 		t.Errorf("it waited %v, want 30ms", waited)
 	}
@@ -29,7 +29,7 @@ func TestPool(t *testing.T) {
 		t.Errorf("%v is no DeadlineExceeded", e)
 	}
 	_, err = db.Acquire(ctx) // has ended before
-	_ = failed(t, err, backend.ClassTimeout, "")
+	failed(t, err, backend.ClassTimeout, "")
 
 	outside, err := db.Dial(t.Context())
 	if err != nil {
@@ -62,7 +62,7 @@ func TestGivenBack(t *testing.T) {
 	c.Release()
 	status(t, c, backend.StatusClosed)
 	_, err := c.Exec(t.Context(), backend.Call{SQL: "SELECT 1"})
-	_ = failed(t, err, backend.ClassConnection, "")
+	failed(t, err, backend.ClassConnection, "")
 	_, err = c.Query(t.Context(), backend.Call{SQL: "SELECT 1"})
 	failed(t, err, backend.ClassConnection, "")
 	_, err = c.Control(t.Context(), "BEGIN")
