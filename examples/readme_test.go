@@ -68,7 +68,8 @@ func normalized(text string) string {
 	return b.String()
 }
 
-var codeBlock = regexp.MustCompile("(?ms)^```(go|yaml)\n(.*?)^```$")
+// block is a block of a page, with its language.
+var block = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
 // TestPagesQuoteTheCode compares what the pages show with the code: each block of Go or YAML stands in one Go file,
 // paragraph by paragraph, so that it compiles and its tests run it. A block with a package clause is a whole program.
@@ -76,7 +77,10 @@ func TestPagesQuoteTheCode(t *testing.T) {
 	files := sources(t)
 	blocks := 0
 	for page, text := range pages(t) {
-		for _, match := range codeBlock.FindAllStringSubmatch(text, -1) {
+		for _, match := range block.FindAllStringSubmatch(text, -1) {
+			if match[1] != "go" && match[1] != "yaml" {
+				continue
+			}
 			blocks++
 			quoted := false
 			for _, source := range files {
@@ -92,12 +96,12 @@ func TestPagesQuoteTheCode(t *testing.T) {
 	}
 }
 
-// quotes says whether a block is taken from a normalized source.
-func quotes(block, source string) bool {
-	if strings.HasPrefix(block, "package ") {
-		return strings.HasSuffix(source, normalized(block))
+// quotes says whether code is taken from a normalized source.
+func quotes(code, source string) bool {
+	if strings.HasPrefix(code, "package ") {
+		return strings.HasSuffix(source, normalized(code))
 	}
-	for paragraph := range strings.SplitSeq(block, "\n\n") {
+	for paragraph := range strings.SplitSeq(code, "\n\n") {
 		if !strings.Contains(source, normalized(strings.Trim(paragraph, "\n"))) {
 			return false
 		}
@@ -127,9 +131,11 @@ func TestPagesNameTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for page, text := range pages(t) {
-		for _, match := range target.FindAllStringSubmatch(text, -1) {
-			if !strings.Contains(string(makefile), "\n"+match[1]+":") {
-				t.Errorf("%s: the Makefile has no target %q", page, match[1])
+		for _, commands := range block.FindAllString(text, -1) {
+			for _, match := range target.FindAllStringSubmatch(commands, -1) {
+				if !strings.Contains(string(makefile), "\n"+match[1]+":") {
+					t.Errorf("%s: the Makefile has no target %q", page, match[1])
+				}
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func ExampleLoadConfig() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "hare.yml")
 	text := `
 # hare.yml
@@ -99,7 +99,7 @@ default: library
 		if err := os.Setenv(name, "carrots"); err != nil {
 			log.Fatal(err)
 		}
-		defer os.Unsetenv(name)
+		defer func() { _ = os.Unsetenv(name) }()
 	}
 
 	config, err := hare.LoadConfig(path)

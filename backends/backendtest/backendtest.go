@@ -62,6 +62,8 @@ var groups = []group{
 	{"lookups", []features.Flag{features.RollbackDDL}, testLookups, nil},
 	{"null", []features.Flag{features.RollbackDDL}, testNull, nil},
 	{"expressions", []features.Flag{features.RollbackDDL, features.RowUpdates}, testExpressions, nil},
+	{"arithmetic", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes, features.ExactDecimals}, testArithmetic, nil},
+	{"membership", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes}, testMembership, nil},
 	{"updates", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes}, testUpdates, nil},
 	{"bulk", []features.Flag{features.RollbackDDL, features.GeneratedKeys}, testBulk, nil},
 	{"conflicts", []features.Flag{features.RollbackDDL, features.GeneratedKeys, features.UniqueConstraints}, testConflicts, nil},

@@ -121,8 +121,13 @@ func width(kind backend.Kind) int {
 	return 64
 }
 
-// Argument is the placeholder itself: a value brings its type with it.
-func (dialect) Argument(_ backend.ColumnType, placeholder string) string { return placeholder }
+// Argument is the placeholder itself: a value brings its type with it. Only the length of a text has to be seen to.
+func (dialect) Argument(t backend.ColumnType, placeholder string) string {
+	if t.Kind == backend.KindText && t.Size > 0 {
+		return fmt.Sprintf("hare_text(%s, %d)", placeholder, t.Size)
+	}
+	return placeholder
+}
 
 // Rows has no form here: a statement that runs once for each row costs no round trip, and returns the rows in order.
 func (dialect) Rows([]backend.ColumnType, []string) (expr string, ok bool) { return "", false }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 	"unicode"
 
 	"github.com/ncruces/go-sqlite3"
@@ -23,6 +24,7 @@ var operations = map[string]string{"+": "add", "-": "sub", "*": "mul", "/": "div
 var (
 	errDivisionByZero = refused(backend.ClassOther, "22012", "division by zero")
 	errOutOfRange     = refused(backend.ClassOther, "22003", "a computed number is beyond the range of its type")
+	errTooLong        = refused(backend.ClassOther, "22001", "a text is longer than its column")
 	errNoNumber       = refused(backend.ClassOther, "22P02", "arithmetic met a value that is no number")
 )
 
@@ -33,6 +35,7 @@ func (s *session) register() error {
 	failures := []error{
 		s.engine.CreateCollation(decimalCollation, compareDecimals),
 		s.engine.CreateFunction("hare_fold", 1, flags, foldValue),
+		s.engine.CreateFunction("hare_text", 2, flags, s.function(textOfSize)),
 	}
 	for sign, name := range operations {
 		failures = append(failures,
@@ -171,6 +174,24 @@ func operand(v sqlite3.Value) (decimal, bool) {
 		return parseDecimal(strconv.AppendFloat(nil, v.Float(), 'g', 15, 64))
 	}
 	return parseDecimal(v.RawText())
+}
+
+// textOfSize is hare_text: a text that has as many characters as the second argument says at most. Spaces beyond them
+// are cut off, as PostgreSQL does it.
+func textOfSize(c sqlite3.Context, args []sqlite3.Value) error {
+	text, size := args[0].Text(), args[1].Int()
+	for at := range text {
+		if size--; size >= 0 {
+			continue
+		}
+		if strings.Trim(text[at:], " ") != "" {
+			return errTooLong
+		}
+		c.ResultText(text[:at])
+		return nil
+	}
+	c.ResultValue(args[0])
+	return nil
 }
 
 // foldValue is hare_fold: the text with each character folded.

@@ -12,7 +12,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	before, err := os.Getwd()
 	if err != nil {
 		log.Fatal(err)

@@ -45,8 +45,9 @@ type Dialect interface {
 	// need no parentheses around them; neither does what In and Match return, nor Compute. A decimal type without
 	// a Precision has as many digits as the number needs.
 	Compute(op string, t ColumnType, left, right string) string
-	// Argument is a placeholder for a value of type t where the database could not infer the type. A decimal
-	// type without a Precision is, as for Compute, a decimal of any digits.
+	// Argument is a placeholder for a value of type t where the database could not infer the type, or another
+	// operand as a value of t. A decimal type without a Precision is, as for Compute, a decimal of any digits. A text that
+	// is too long for t must not be cut: it is an error of this expression or of the column that takes it.
 	Argument(t ColumnType, placeholder string) string
 	// Rows is a table expression for bulk inserts, one column for each type, its columns bound as Lists to
 	// the placeholders, to be used as "INSERT INTO t (...) SELECT * FROM " + Rows. ok is false where the

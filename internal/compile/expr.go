@@ -115,6 +115,8 @@ func integer(k backend.Kind) bool {
 	return k == backend.KindInt16 || k == backend.KindInt32 || k == backend.KindInt64
 }
 
+func narrow(k backend.Kind) bool { return k == backend.KindInt16 || k == backend.KindInt32 }
+
 func number(k backend.Kind) bool {
 	return integer(k) || k == backend.KindFloat || k == backend.KindDecimal
 }

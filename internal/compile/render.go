@@ -192,6 +192,10 @@ func (r *renderer) expr(x *expr, result backend.ColumnType) (string, []any) {
 	}
 	left, slots := r.expr(x.left, typeOf(x.left))
 	right, more := r.expr(x.right, typeOf(x.right))
+	if narrow(x.left.kind) && narrow(x.right.kind) {
+		// Some databases compute in the wider of the two columns, and 30000 + 30000 would be beyond both.
+		left = r.dialect.Argument(backend.ColumnType{Kind: backend.KindInt64}, left)
+	}
 	return r.dialect.Compute(signs[x.op], result, left, right), append(slots, more...)
 }
 

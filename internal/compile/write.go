@@ -48,23 +48,33 @@ func (r *renderer) affected(f form, q *Query) []squirrel.Sqlizer {
 	return []squirrel.Sqlizer{squirrel.ConcatExpr(key+" IN (", rows, ")")}
 }
 
-// assigned is the text of a column's new value. It is computed in the column's own type, even where it is no more than
-// another column: some databases keep any digits and any width that they are given.
+// assigned is the text of a column's new value. It is computed as what it is, so that 7 / 2 is 3 for a decimal column too,
+// and brought to the column's own type: some databases keep any digits, any width and any length that they are given.
 func (r *renderer) assigned(a *Assignment) (string, []any) {
 	if a.expr == nil {
 		at := r.slot()
 		return at.placeholder(), []any{at}
 	}
-	text, slots := r.expr(a.expr, a.column.Type)
-	if a.expr.op == query.OpColumn && !fits(a.expr.place.column.Type, a.column.Type) {
-		text = r.dialect.Compute("+", a.column.Type, text, "0")
+	from, to := typeOf(a.expr), a.column.Type
+	if a.expr.op != query.OpColumn && (from.Kind == to.Kind || integer(from.Kind) && integer(to.Kind)) {
+		return r.expr(a.expr, to)
+	}
+	text, slots := r.expr(a.expr, from)
+	switch {
+	case fits(from, to):
+	case to.Kind == backend.KindText:
+		text = r.dialect.Argument(to, text)
+	default:
+		text = r.dialect.Compute("+", to, text, "0")
 	}
 	return text, slots
 }
 
-// fits: every number of one type is one of the other.
+// fits: every value of one type is one of the other.
 func fits(from, to backend.ColumnType) bool {
 	switch {
+	case to.Kind == backend.KindText:
+		return to.Size == 0 || from.Size > 0 && from.Size <= to.Size
 	case to.Kind == backend.KindDecimal:
 		return from.Kind == to.Kind && from.Precision == to.Precision && from.Scale == to.Scale
 	case integer(to.Kind):

@@ -96,10 +96,14 @@ func floatCodec[T float32 | float64](t reflect.Type, o *options, layout backend.
 	}
 	c.convert = func(value any) (any, error) {
 		value, err := toColumn(value)
-		if err == nil && value != nil && tooLarge(value.(float64)) {
+		if err != nil || value == nil {
+			return value, err
+		}
+		f := value.(float64)
+		if tooLarge(f) {
 			return nil, errOverflow
 		}
-		return value, err
+		return float64(T(f)), nil // what a field of the type would hold, so that 0.1 is found where it was set
 	}
 	c.isZero = func(field backend.Pointer) bool { return *(*T)(field) == 0 }
 	return c, nil
