@@ -1,6 +1,7 @@
 package hare
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -12,8 +13,8 @@ import (
 	"github.com/hare-go/hare/hare/backend"
 )
 
-// Config says which databases a program uses. It holds passwords: its String, GoString and LogValue mask them, so
-// that it can be printed and logged.
+// Config says which databases a program uses. It holds passwords: its String, GoString, LogValue and JSON mask them, so
+// that it can be printed and logged, also inside another value.
 type Config struct {
 	// Connections maps an alias to a URL: postgres://user:password@host:port/database?option=value,
 	// sqlite:path?option=value, clickhouse://... The options are those of the backend. An alias is any text
@@ -54,6 +55,18 @@ func (c Config) LogValue() slog.Value {
 		attrs = append(attrs, slog.String("default", c.Default))
 	}
 	return slog.GroupValue(attrs...)
+}
+
+// MarshalJSON is the configuration for programs that print it as JSON, inside another value too, with the secrets masked.
+func (c Config) MarshalJSON() ([]byte, error) {
+	masked := make(map[string]string, len(c.Connections))
+	for alias, url := range c.Connections {
+		masked[alias] = maskURL(url)
+	}
+	return json.Marshal(struct {
+		Connections map[string]string
+		Default     string
+	}{masked, c.Default})
 }
 
 // check finds what is wrong without any backend: no connection, bad aliases, an unknown default.
@@ -126,7 +139,9 @@ func driver(alias, address string) (backend.Driver, error) {
 	if path, ok := imports[scheme]; ok {
 		reason += fmt.Sprintf("; add import _ %q", path)
 	} else {
-		reason += nearest(scheme, append(backend.Schemes(), sortedKeys(imports)...))
+		known := append(backend.Schemes(), sortedKeys(imports)...)
+		slices.Sort(known)
+		reason += nearest(scheme, slices.Compact(known))
 	}
 	return nil, &ConfigurationError{Alias: alias, Option: "url", Reason: reason}
 }

@@ -3,6 +3,7 @@ package hare_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -277,4 +278,21 @@ func sqliteConnections(t testing.TB, aliases ...string) *hare.Connections {
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// A configuration that is logged or marshalled inside another value shows no secret either.
+func TestConfigInsideAnotherValue(t *testing.T) {
+	outer := struct{ DB hare.Config }{hare.Config{Connections: map[string]string{"a": "postgres://u:hunter2@h/d?password=hunter2"}, Default: "a"}}
+	var logged bytes.Buffer
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("start", "app", outer)
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("start", "app", outer)
+	marshalled, err := json.Marshal(outer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{logged.String(), string(marshalled), fmt.Sprintf("%v %+v %#v", outer, outer, outer)} {
+		if strings.Contains(text, "hunter2") || !strings.Contains(text, "xxxxx") {
+			t.Errorf("the secret is not masked: %s", text)
+		}
+	}
 }

@@ -2,10 +2,12 @@ package transactions
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/session"
@@ -30,6 +32,16 @@ type branch struct {
 	gid    string
 	vote   vote
 	xact   prepared // what it prepared, once vote is votePrepared
+}
+
+// require refuses a database without two-phase commit.
+func (b *branch) require() error {
+	err := features.Require(b.alias, b.client.Features(), features.TwoPhaseCommit)
+	var unsupported *features.UnsupportedError
+	if errors.As(err, &unsupported) {
+		unsupported.Detail = "every database of a distributed transaction, its coordinator included, must be a PostgreSQL"
+	}
+	return err
 }
 
 // vote is what a branch has come to in the first phase.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/internal/session"
 )
@@ -117,7 +116,7 @@ func validate(ctx context.Context, coordinator string, participants []string, se
 	}
 	c.coordinator = c.branches[0]
 	for _, b := range c.branches {
-		if err := features.Require(b.alias, b.client.Features(), features.TwoPhaseCommit); err != nil {
+		if err := b.require(); err != nil {
 			return nil, err
 		}
 	}

@@ -45,7 +45,9 @@ func (b *branch) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	row, outcome, err := b.tx.Prepare(ctx, xactSQL, "PREPARE TRANSACTION "+literal(b.gid))
+	// The name by which a PREPARE that is still under way is found may have been changed by fn: SET, RESET ALL.
+	named := "SET LOCAL application_name = " + literal(b.workerName())
+	row, outcome, err := b.tx.Prepare(ctx, named, xactSQL, "PREPARE TRANSACTION "+literal(b.gid))
 	switch outcome {
 	case session.Done:
 		b.vote = votePrepared

@@ -62,6 +62,7 @@ var groups = []group{
 	{"lookups", []features.Flag{features.RollbackDDL}, testLookups, nil},
 	{"null", []features.Flag{features.RollbackDDL}, testNull, nil},
 	{"expressions", []features.Flag{features.RollbackDDL, features.RowUpdates}, testExpressions, nil},
+	{"declarations", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes, features.CheckConstraints, features.UniqueConstraints}, testDeclarations, nil},
 	{"arithmetic", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes, features.ExactDecimals}, testArithmetic, nil},
 	{"membership", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes}, testMembership, nil},
 	{"updates", []features.Flag{features.RollbackDDL, features.RowUpdates, features.RowDeletes}, testUpdates, nil},

@@ -14,7 +14,8 @@ import (
 // conn is a session for as long as its caller has it.
 type conn struct {
 	*session
-	pooled   *pgxpool.Conn // the pool's connection, or
+	pooled   *pgxpool.Conn // the connection of the pool of
+	database *database     // this database, or
 	own      *pgx.Conn     // a connection of its own
 	busy     atomic.Bool   // a call is running or its rows are open
 	returned bool
@@ -108,6 +109,7 @@ func (c *conn) Release() {
 	c.returned = true
 	if c.pooled != nil {
 		c.pooled.Release()
+		<-c.database.inUse
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
@@ -124,6 +126,7 @@ func (c *conn) Discard() {
 	own := c.own
 	if c.pooled != nil {
 		own = c.pooled.Hijack()
+		<-c.database.inUse
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -2,9 +2,9 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,6 +18,7 @@ import (
 type database struct {
 	options options
 	config  *pgxpool.Config
+	inUse   chan struct{} // an entry for each connection that is lent or being opened; full when all are
 
 	mu     sync.RWMutex
 	pool   *pgxpool.Pool
@@ -30,19 +31,44 @@ func (d *database) Features() features.Features { return supported }
 // Dialect is how PostgreSQL spells what hare says.
 func (d *database) Dialect() backend.Dialect { return dialect{} }
 
-// Acquire takes a connection from the pool.
+// Acquire takes a connection from the pool. Waiting for a free one is bounded here, and not with a context for pgxpool,
+// so that a call that need not wait pays for no timer.
 func (d *database) Acquire(ctx context.Context) (backend.Conn, error) {
 	pool, err := d.running()
 	if err != nil {
 		return nil, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, d.options.acquireTimeout)
-	defer cancel()
-	pooled, err := pool.Acquire(waiting)
-	if err != nil {
-		return nil, d.starved(ctx, waiting, pool, err)
+	select {
+	case d.inUse <- struct{}{}:
+	default:
+		if err := d.wait(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return &conn{session: sessionOf(pooled.Conn(), d.options.statements), pooled: pooled}, nil
+	pooled, err := pool.Acquire(ctx)
+	if err != nil {
+		<-d.inUse
+		return nil, connectFailure(ctx, err)
+	}
+	return &conn{session: sessionOf(pooled.Conn(), d.options.statements), pooled: pooled, database: d}, nil
+}
+
+// wait waits for a connection to be given back.
+func (d *database) wait(ctx context.Context) error {
+	timer := time.NewTimer(d.options.acquireTimeout)
+	defer timer.Stop()
+	select {
+	case d.inUse <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return notDone(ctx.Err())
+	case <-timer.C:
+		return &backend.Error{
+			Class:   backend.ClassPool,
+			Message: fmt.Sprintf("no connection became free within %v: all %d are in use", d.options.acquireTimeout, cap(d.inUse)),
+			NotDone: true,
+		}
+	}
 }
 
 // Dial opens a connection outside the pool.
@@ -90,23 +116,4 @@ func (d *database) running() (*pgxpool.Pool, error) {
 		d.pool = started
 	}
 	return d.pool, nil
-}
-
-// starved makes the error of an Acquire that got nothing: the pool is full, the caller has given up, or a connection
-// could not be opened.
-func (d *database) starved(ctx, waiting context.Context, pool *pgxpool.Pool, err error) error {
-	if waiting.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-		return connectFailure(ctx, err)
-	}
-	if ctx.Err() != nil {
-		return notDone(ctx.Err())
-	}
-	use := pool.Stat()
-	return &backend.Error{
-		Class: backend.ClassPool,
-		Message: fmt.Sprintf("no connection became free within %v: of at most %d, %d are in use and %d are being opened",
-			d.options.acquireTimeout, use.MaxConns(), use.AcquiredConns(), use.ConstructingConns()),
-		NotDone: true,
-		Err:     err,
-	}
 }

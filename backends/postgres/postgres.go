@@ -65,5 +65,5 @@ func (driver) Open(cfg backend.Config) (backend.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &database{options: o, config: config}, nil
+	return &database{options: o, config: config, inUse: make(chan struct{}, o.maxSize)}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strconv"
 	"time"
@@ -122,6 +123,9 @@ func openFor(ctx context.Context, opts recoverOptions, errs io.Writer) (*hare.Co
 	config, err := hare.LoadConfig(opts.config)
 	if err != nil {
 		fmt.Fprintf(errs, "hare distributed-recover: %v\n", err)
+		if errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintln(errs, "hare distributed-recover: --config FILE names another file")
+		}
 		return nil, exitFound
 	}
 	connections, err := hare.Open(ctx, config)

@@ -23,7 +23,7 @@ func main() {
 	config := flag.String("config", "hare.yml", "the configuration")
 	flag.Parse()
 	if err := run(context.Background(), *config, flag.Args()); err != nil {
-		fmt.Fprintf(os.Stderr, "library: %v\nlibrary: the transaction is %s\n", err, transactions.OutcomeOf(err))
+		fmt.Fprintln(os.Stderr, "library:", err)
 		os.Exit(1)
 	}
 }
@@ -91,7 +91,7 @@ func lend(ctx context.Context, title, card string) error {
 		return err
 	}
 	if err := Lend(ctx, book, reader); err != nil {
-		return err
+		return fmt.Errorf("the loan is %s: %w", transactions.OutcomeOf(err), err)
 	}
 	fmt.Printf("%q is lent to %s\n", title, card)
 	return nil

@@ -6,7 +6,8 @@ import "strings"
 // unknown option offers.
 func Nearest(name string, known []string) string {
 	folded := strings.ToLower(name)
-	best, bestDistance := "", 1+max(1, len(name)/3)
+	// A third of the letters may be wrong, and one of a short name, but never all of them.
+	best, bestDistance := "", min(1+max(1, len(name)/3), len(name))
 	for _, candidate := range known {
 		if d := distance(folded, strings.ToLower(candidate)); d < bestDistance {
 			best, bestDistance = candidate, d

@@ -34,7 +34,7 @@ import (
 const Superuser = "hare"
 
 // startTimeout bounds the way from the start of a server to its first answer, a crash recovery included.
-const startTimeout = time.Minute
+const startTimeout = 3 * time.Minute
 
 // Options says what server to start. The zero value is a server with durable commits, chosen as [Choose] does.
 type Options struct {

@@ -77,6 +77,11 @@ func createTable(d backend.Dialect, f features.Features, alias string, t *schema
 			lines = append(lines, constraint(schema.ConstraintName("ck", t.Name, c.Name, "choices"), "CHECK ("+among(c)+")"))
 		}
 	}
+	for _, c := range t.Columns {
+		if condition, ok := fieldRange(c); ok && !c.Generated && f.SupportsCheckConstraints {
+			lines = append(lines, constraint(schema.ConstraintName("ck", t.Name, c.Name, "range"), "CHECK ("+condition+")"))
+		}
+	}
 	for _, check := range t.Checks {
 		lines = append(lines, constraint(check.Name, "CHECK ("+check.SQL+")"))
 	}

@@ -103,7 +103,10 @@ func floatCodec[T float32 | float64](t reflect.Type, o *options, layout backend.
 		if tooLarge(f) {
 			return nil, errOverflow
 		}
-		return float64(T(f)), nil // what a field of the type would hold, so that 0.1 is found where it was set
+		if held := float64(T(f)); held != f {
+			return held, nil // what a field of the type would hold, so that 0.1 is found where it was set
+		}
+		return value, nil
 	}
 	c.isZero = func(field backend.Pointer) bool { return *(*T)(field) == 0 }
 	return c, nil
