@@ -106,35 +106,56 @@ type bulkInsert struct {
 	returning compile.ColumnSet
 }
 
+// bulkShape is what a statement writes and what it leaves to the database.
+type bulkShape struct{ columns, returning compile.ColumnSet }
+
 // inserts makes the statements. Rows that leave the same columns to the database go together; the order within them is
-// that of the objects.
+// that of the objects. Where two objects may be for one row the statements come in the objects' order, too.
 func (b *bulk) inserts(n int) ([]bulkInsert, error) {
-	type shape struct{ columns, returning compile.ColumnSet }
-	var shapes []shape
-	groups := map[shape][]int{}
-	for i := range n {
-		var s shape
-		s.columns, s.returning = written(b.table, b.at(i))
-		if b.ignore {
-			s.returning = compile.ColumnSet{}
+	shapes := make([]bulkShape, n)
+	for i := range shapes {
+		shapes[i].columns, shapes[i].returning = written(b.table, b.at(i))
+		switch {
+		case b.ignore:
+			shapes[i].returning = compile.ColumnSet{}
+		case len(b.update) > 0 && b.client.Features().SupportsReturning:
+			for _, key := range b.table.PK { // the row may be there with another one than the object has
+				if !b.plan.Target.Has(key) {
+					shapes[i].returning = shapes[i].returning.With(key)
+				}
+			}
 		}
-		if groups[s] == nil {
-			shapes = append(shapes, s)
-		}
-		groups[s] = append(groups[s], i)
+	}
+	runs, err := b.apart(shapes)
+	if err != nil {
+		return nil, err
 	}
 	var inserts []bulkInsert
-	for _, s := range shapes {
+	for start, end := range runs {
+		if inserts, err = b.grouped(inserts, shapes, start, end); err != nil {
+			return nil, err
+		}
+	}
+	return inserts, nil
+}
+
+// grouped appends the statements of the objects from start to end, the order of which does not matter.
+func (b *bulk) grouped(inserts []bulkInsert, shapes []bulkShape, start, end int) ([]bulkInsert, error) {
+	var order []bulkShape
+	groups := map[bulkShape][]int{}
+	for i := start; i < end; i++ {
+		if groups[shapes[i]] == nil {
+			order = append(order, shapes[i])
+		}
+		groups[shapes[i]] = append(groups[shapes[i]], i)
+	}
+	for _, s := range order {
 		if s.returning.Len() > 0 {
 			if err := features.Require(b.client.alias, b.client.Features(), features.Returning); err != nil {
 				return nil, err
 			}
 		}
-		batches, err := b.batches(groups[s])
-		if err != nil {
-			return nil, err
-		}
-		for _, rows := range batches {
+		for rows := range slices.Chunk(groups[s], b.batch) {
 			call, err := b.call(s.columns, s.returning, rows)
 			if err != nil {
 				return nil, err

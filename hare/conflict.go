@@ -2,7 +2,7 @@ package hare
 
 import (
 	"fmt"
-	"slices"
+	"iter"
 
 	"github.com/hare-go/hare/internal/compile"
 	"github.com/hare-go/hare/internal/schema"
@@ -28,8 +28,8 @@ func OnConflict(columns ...string) BulkOption {
 }
 
 // DoUpdate makes BulkCreate update these columns, and auto_now columns with them, of a row that is there already by the
-// constraint of [OnConflict]; the other columns of such a row stay. Of two objects of one call the last wins. Generated keys
-// are filled in, also those of rows that were there. Neither the key nor a column of the constraint can be updated.
+// constraint of [OnConflict]; the other columns of such a row stay. Of two objects of one call the last wins. Keys are filled
+// in, also those of rows that were there. Neither the key nor a column of the constraint can be updated.
 func DoUpdate(columns ...string) BulkOption {
 	return func(b *bulk) { b.update = append(b.update, columns...) }
 }
@@ -80,29 +80,58 @@ func columnSet(t *schema.Table, names []string) (compile.ColumnSet, error) {
 	return set, nil
 }
 
-// batches cuts the rows into those of one statement each. A statement must not update one row twice, so a second object for
-// the same row begins a new one.
-func (b *bulk) batches(rows []int) ([][]int, error) {
-	if len(b.update) == 0 {
-		return slices.Collect(slices.Chunk(rows, b.batch)), nil
-	}
-	var batches [][]int
-	start, seen := 0, map[string]bool{}
-	for i, row := range rows {
-		var key []byte
-		for column := range b.plan.Target.In(b.table) {
-			value, err := b.read(column, row)
+// apart cuts the objects into runs, from the first to before the second number, within each of which no two can be for
+// one row: their statements may come in any order, and no statement updates a row twice, which databases refuse.
+func (b *bulk) apart(shapes []bulkShape) (iter.Seq2[int, int], error) {
+	var cuts []int
+	seen := map[string]bool{}
+	for i := range shapes {
+		again := false
+		switch {
+		case len(b.target) > 0:
+			key, err := b.conflictKey(i)
 			if err != nil {
 				return nil, err
 			}
-			key = fmt.Appendf(key, "%#v\x00", value)
+			if again = seen[key]; again {
+				clear(seen)
+			}
+			if key != "" {
+				seen[key] = true
+			}
+		case b.ignore: // any constraint counts, so that any two objects may be for one row
+			again = i > 0 && shapes[i] != shapes[i-1]
 		}
-		if seen[string(key)] || i-start == b.batch {
-			batches = append(batches, rows[start:i])
-			start = i
-			clear(seen)
+		if again {
+			cuts = append(cuts, i)
 		}
-		seen[string(key)] = true
 	}
-	return append(batches, rows[start:]), nil
+	return func(yield func(int, int) bool) {
+		start := 0
+		for _, cut := range append(cuts, len(shapes)) {
+			if !yield(start, cut) {
+				return
+			}
+			start = cut
+		}
+	}, nil
+}
+
+// conflictKey tells the objects for one row by the constraint of OnConflict. It is empty for one that cannot have the row of
+// another: with a key that the database makes up, or with NULL.
+func (b *bulk) conflictKey(row int) (string, error) {
+	var key []byte
+	for column := range b.plan.Target.In(b.table) {
+		value, err := b.read(column, row)
+		switch {
+		case err != nil:
+			return "", err
+		case value == nil && column.HasDefault:
+			value = column.Default
+		case value == nil, column.Generated && column.IsZero(b.at(row)):
+			return "", nil
+		}
+		key = fmt.Appendf(key, "%#v\x00", value)
+	}
+	return string(key), nil
 }

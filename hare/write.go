@@ -135,7 +135,7 @@ func (s *rowSet) toChange(ctx context.Context, verb string, need features.Flag) 
 	if err != nil {
 		return nil, err
 	}
-	if len(s.query.Where) == 0 && !s.unfiltered && !s.sliced() {
+	if len(s.query.Where) == 0 && !s.unfiltered && s.query.Limit == compile.Unlimited && s.query.Offset <= 0 {
 		return nil, &QueryError{Reason: fmt.Sprintf(
 			"this would %s every %s: filter the rows, or say so with Unfiltered()", verb, s.query.Table.Model)}
 	}

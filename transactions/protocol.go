@@ -21,17 +21,25 @@ func bounded(ctx context.Context, d time.Duration) (context.Context, context.Can
 // is to be aborted; the votes say what each participant has come to, and all have been waited for.
 func (c *call) prepare(ctx context.Context) error {
 	defer c.phase(ctx, "prepare")()
-	for _, b := range c.branches {
-		if err := b.tx.Healthy(); err != nil {
-			return hare.ErrorFrom(b.alias, "", err)
-		}
-	}
 	inTime, cancel := bounded(ctx, c.set.phases.Prepare)
 	defer cancel()
+	// fn may have left goroutines at work. Whether a database takes part is known when none can write in it any more.
+	if err := firstError(c.each(func(b *branch) error { return b.seal(inTime) })); err != nil {
+		return err
+	}
 	if err := firstError(together(c.participants(), func(b *branch) error { return b.prepare(inTime) })); err != nil {
 		return err
 	}
 	return ctx.Err()
+}
+
+// seal ends the part of fn in the branch, and finds out whether it has failed.
+func (b *branch) seal(ctx context.Context) error {
+	err := b.tx.Seal(ctx)
+	if err == nil {
+		err = b.tx.Healthy()
+	}
+	return hare.ErrorFrom(b.alias, "", err)
 }
 
 // prepare makes the branch wait for the decision, or finds that it has nothing to wait with.

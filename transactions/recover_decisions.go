@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -115,13 +116,27 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) bool 
 	if p.XactID == "" {
 		return true
 	}
-	status, err := xactStatus(ctx, f.conn, p.XactID)
-	if err == nil && status == "aborted" {
+	inTime, cancel := context.WithTimeout(ctx, r.participantTime)
+	defer cancel()
+	status, err := xactStatus(inTime, f.conn, p.XactID)
+	if err != nil {
+		r.lost(f, err)
+		return false
+	}
+	if status == "aborted" {
 		err = errRolledBack
 		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateMixed, Err: err,
 			Reason: "the decision to commit is durable, but somebody rolled the prepared transaction back: repair the data of this database by hand"})
 	}
 	return err == nil && status != "in progress"
+}
+
+// lost notes that a database that answered before does not answer any more.
+func (r *recovery) lost(f *found, err error) {
+	known := slices.ContainsFunc(r.report.Unreachable, func(u Unreachable) bool { return u.Alias == f.alias })
+	if !known {
+		r.report.Unreachable = append(r.report.Unreachable, Unreachable{Alias: f.alias, Err: hare.ErrorFrom(f.alias, "SELECT pg_xact_status", err)})
+	}
 }
 
 // databaseOf finds the database that prepared p among those that were reached, by what it is.

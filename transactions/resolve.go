@@ -2,6 +2,7 @@ package transactions
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -105,7 +106,18 @@ func (f *finished) write(db backend.Database) {
 	}
 }
 
+// execXIDs runs a statement about decisions without waiting for its flush: what a crash of the server undoes recovery does
+// again, and the coordinator's disk is busy with decisions that must not wait.
 func execXIDs(ctx context.Context, conn backend.Conn, sql string, xids []any) error {
-	_, err := conn.Exec(ctx, backend.Call{SQL: sql, Args: []any{backend.List{Elem: backend.ColumnType{Kind: backend.KindText}, Values: xids}}})
-	return err
+	_, err := conn.Exec(ctx, backend.Call{
+		Before: []string{beginWrite, "SET LOCAL synchronous_commit = off"},
+		SQL:    sql,
+		Args:   []any{textList(xids)},
+	})
+	end := "COMMIT"
+	if err != nil {
+		end = "ROLLBACK"
+	}
+	_, ending := conn.Control(ctx, end)
+	return errors.Join(err, ending)
 }

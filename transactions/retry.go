@@ -2,8 +2,8 @@ package transactions
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -27,10 +27,25 @@ func retry(ctx context.Context, n int, again func(error) bool, attempt func() er
 }
 
 // retryable reports whether a transaction may be run again: it was rolled back for sure, and because the database asks
-// for another try. A hook's error never counts, whatever it looks like, when the transaction is committed.
+// for another try.
 func retryable(err error) bool {
-	var wanted *hare.RetryableError
-	return err != nil && OutcomeOf(err) == RolledBack && errors.As(err, &wanted)
+	return err != nil && OutcomeOf(err) == RolledBack && wanted(err)
+}
+
+// wanted looks for the database's wish for another try. What hooks returned does not count, whatever it looks like, so
+// that errors.As is of no use here.
+func wanted(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *HookError:
+		return false
+	case *hare.RetryableError:
+		return true
+	case interface{ Unwrap() error }:
+		return wanted(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), wanted)
+	}
+	return false
 }
 
 // sleep waits for d with jitter, half of it to all of it, so that those who met once do not meet again.

@@ -77,6 +77,7 @@ func testArithmetic(t *testing.T, db *database) {
 		{"a decimal's remainder", "exact", exact.Mod(3), "1.25"},
 		{"a negative remainder", "large", query.Value(-7).Mod(other.Sub(4)), int64(-1)},
 		{"a float times a decimal", "float", float.Mul(exact), 25.625},
+		{"a decimal times a float", "exact", exact.Mul(1.1), "11.28"},
 		{"a large integer in a decimal", "fine", large.Mul(large), "16000000000000000000.0000000000"},
 		{"the smallest integer", "large", query.Value(math.MinInt64).Add(0), int64(math.MinInt64)},
 	} {
@@ -165,6 +166,10 @@ func testArithmetic(t *testing.T, db *database) {
 			"an integer beside a computed":  query.Q("other__lt", exact.Sub(1)),
 			"equal values of other kinds":   query.Q("exact", float.Mul(4).Add(0.25)),
 			"an integer equal to a decimal": query.Q("other", exact.Sub("3.25")),
+			"beside a tiny float":           query.Q("exact__gt", float.Mul(1e-9)),
+			"beside an enormous float":      query.Q("exact__lt", float.Mul(1e30)),
+			"not above an enormous float":   query.Not(query.Q("exact__gt", float.Mul(1e30))),
+			"exactly equal":                 query.Q("large", query.Value("3999999999.5").Add("0.5")),
 			"integer division":              query.Q("float", other.Div(3).Add(0.5)),
 			"NULL is unknown":               query.Not(query.Q("small__gt", query.F("maybe"))),
 		} {
@@ -186,6 +191,23 @@ func testArithmetic(t *testing.T, db *database) {
 			must(t, err)
 			must(t, gauges.Refresh(ctx, &row))
 			equal(t, "a text that fits", want, row.Short)
+		}
+	})
+
+	t.Run("integers and decimals are compared exactly", func(t *testing.T) {
+		row := gauge{Large: 9007199254740993, Exact: "0", Fine: "9007199254740993.0000000001"}
+		must(t, gauges.Create(ctx, &row))
+		for what, p := range map[string]query.Predicate{
+			"an integer below a decimal":  query.Q("large__lt", fine),
+			"a decimal above an integer":  query.Q("fine__gt", large),
+			"not equal":                   query.Q("fine__not", large),
+			"equal to a difference":       query.Q("large", fine.Sub("0.0000000001")),
+			"a difference equal to it":    query.Q("fine", large.Add("0.0000000001")),
+			"not equal to another number": query.Q("large__not", fine.Sub("1.0000000001")),
+		} {
+			found, err := gauges.Filter(query.Q("id", row.ID), p).Exists(ctx)
+			must(t, err)
+			equal(t, what, true, found)
 		}
 	})
 

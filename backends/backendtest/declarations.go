@@ -103,6 +103,7 @@ type slug struct {
 	Total uint64
 	Tiny  int8
 	Byte  uint8
+	Code  string `hare:"type=varchar(4)"`
 }
 
 // keyless has no key.
@@ -270,6 +271,19 @@ func testDeclarations(t *testing.T, db *database) {
 			fails[*hare.ValidationError](t, column, second(one.Update(ctx, query.Set(column, value))))
 			fails[*hare.ValidationError](t, column, second(one.Filter(query.Q(column, value)).All(ctx)))
 		}
+		long := row
+		long.Code = "äöüß€"
+		for way, err := range map[string]error{
+			"Save": slugs.Save(ctx, &long), "Update": second(one.Update(ctx, query.Set("code", "12345"))), "Filter": second(one.Filter(query.Q("code", "12345")).All(ctx)),
+		} {
+			got := failure[*hare.ValidationError](t, way, err)
+			equal(t, way, "code", got.Column)
+		}
+		_, err = one.Update(ctx, query.Set("code", query.F("name")))
+		fails[*hare.DatabaseError](t, "a long text from another column", err)
+		_, err = one.Update(ctx, query.Set("code", "äöüß"))
+		must(t, err)
+		row.Code = "äöüß"
 		got, err := one.Get(ctx)
 		must(t, err)
 		equal(t, "the row", &row, got)

@@ -192,4 +192,13 @@ func testNoArrays(t *testing.T, db *database) {
 	if _, err := listings.Count(db.ctx); err == nil {
 		t.Error("the table is there all the same")
 	}
+	row := listing{ID: 1, Numbers: []int64{1}}
+	for what, err := range map[string]error{
+		"All": second(listings.All(db.ctx)), "Create": listings.Create(db.ctx, &row), "Save": listings.Save(db.ctx, &row),
+		"BulkCreate": listings.BulkCreate(db.ctx, []listing{row, row}), "Refresh": listings.Refresh(db.ctx, &row),
+		"a filter": second(listings.Filter(query.Q("words", []string{"a"})).Count(db.ctx)),
+		"Update":   second(listings.Unfiltered().Update(db.ctx, query.Set("words", []string{"a"}))),
+	} {
+		fails[*features.UnsupportedError](t, what, err)
+	}
 }

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -126,14 +127,31 @@ func (r *renderer) conditions(nodes []*Node) []squirrel.Sqlizer {
 	return conditions
 }
 
+// nested puts a long list of conditions into groups: to a parser, a OR b OR c is as deep as it is long, and SQLite's goes
+// down a thousand levels.
+func nested[L interface {
+	~[]squirrel.Sqlizer
+	squirrel.Sqlizer
+}](list L) L {
+	const longest = 200
+	if len(list) <= longest {
+		return list
+	}
+	groups := make(L, 0, len(list)/longest+1)
+	for group := range slices.Chunk(list, longest) {
+		groups = append(groups, group)
+	}
+	return nested(groups)
+}
+
 func (r *renderer) node(n *Node) squirrel.Sqlizer {
 	switch n.op {
 	case opFalse:
 		return squirrel.Or{}
 	case opAll:
-		return squirrel.And(r.conditions(n.parts))
+		return nested(squirrel.And(r.conditions(n.parts)))
 	case opAny:
-		return squirrel.Or(r.conditions(n.parts))
+		return nested(squirrel.Or(r.conditions(n.parts)))
 	case opNot:
 		// True where the part is false and where it is unknown, unlike NOT.
 		return squirrel.ConcatExpr("(", r.node(n.parts[0]), ") IS NOT TRUE")
@@ -148,6 +166,7 @@ func (r *renderer) node(n *Node) squirrel.Sqlizer {
 		return r.membership(n, column)
 	case opEqual, opDistinct, opGreater, opGreaterEqual, opLess, opLessEqual:
 		right, slots := r.right(n)
+		column, right = r.alike(n, column, right)
 		return squirrel.Expr(column+comparisonSigns[n.op]+right, slots...)
 	}
 	at := r.slot()
@@ -179,6 +198,27 @@ func (r *renderer) right(n *Node) (string, []any) {
 	}
 	at := r.slot()
 	return at.placeholder(), []any{at}
+}
+
+// alike makes numbers of one kind of the two sides of a comparison, where they are of two: a float beside a decimal makes
+// both floats, and a decimal beside an integer both decimals. Not every database does so by itself: one that keeps decimals
+// as text would compare 1e-9 as the text that it is.
+func (r *renderer) alike(n *Node, left, right string) (string, string) {
+	if n.expr == nil {
+		return left, right
+	}
+	as := func(kind backend.Kind, text string) string {
+		return r.dialect.Compute("+", backend.ColumnType{Kind: kind}, text, "0")
+	}
+	switch of, beside := n.place.column.Type.Kind, n.expr.kind; {
+	case of == backend.KindDecimal && beside == backend.KindFloat:
+		left = as(backend.KindFloat, left)
+	case of == backend.KindDecimal && integer(beside):
+		right = as(backend.KindDecimal, right)
+	case integer(of) && beside == backend.KindDecimal:
+		left = as(backend.KindDecimal, left)
+	}
+	return left, right
 }
 
 // expr is the expression's text; result is the type that its outermost operation gives.

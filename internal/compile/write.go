@@ -11,7 +11,7 @@ func (r *renderer) update(q *Query, set []Assignment) squirrel.Sqlizer {
 	update := squirrel.Update(quote(q.Table.Name))
 	for i := range set {
 		text, slots := r.assigned(&set[i])
-		update = update.Set(quote(set[i].column.Name), squirrel.Expr(text, slots...))
+		update = update.Set(r.column(&place{column: set[i].column}), squirrel.Expr(text, slots...))
 	}
 	for _, condition := range r.affected(formUpdate, q) {
 		update = update.Where(condition)
@@ -31,7 +31,7 @@ func (r *renderer) delete(q *Query) squirrel.Sqlizer {
 // query with either is asked for the keys of its rows.
 func (r *renderer) affected(f form, q *Query) []squirrel.Sqlizer {
 	if !q.sliced() && !joins(q, false) {
-		return r.conditions(q.Where)
+		return nested(squirrel.And(r.conditions(q.Where)))
 	}
 	if len(q.Table.PK) == 0 {
 		r.err = usage("%s has no primary key, so that a slice of its rows, or what they are related to, cannot say which to write",

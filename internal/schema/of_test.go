@@ -337,7 +337,7 @@ func TestTags(t *testing.T) {
 		Choices  []any
 	}
 	want := map[string]shape{
-		"a": {Size: 5, Default: "x"}, "b": {Default: "a, b='c'"}, "c": {}, "d": {Override: "varchar(20)"}, "e": {}, "f": {},
+		"a": {Size: 5, Default: "x"}, "b": {Default: "a, b='c'"}, "c": {}, "d": {Size: 20, Override: "varchar(20)"}, "e": {}, "f": {},
 		"g": {Override: "varchar(3)[]"}, "h": {Size: 4, Choices: []any{"a", "b"}}, "i": {Default: "low", Choices: []any{"low", "high"}},
 	}
 	got := map[string]shape{}

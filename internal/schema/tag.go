@@ -317,11 +317,16 @@ func setDecimal(o *options, value string) string {
 
 var typeText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_ (),.\[\]"]*$`)
 
+var sizedType = regexp.MustCompile(`(?i)^(?:varchar|char|character|character varying) *\( *([0-9]+) *\)$`)
+
 func setType(o *options, value string) string {
 	if !typeText.MatchString(value) {
 		return "type is the database's own name of a type, as in type=bigint or type=varchar(20)"
 	}
 	o.override = value
+	if sized := sizedType.FindStringSubmatch(value); sized != nil && o.size == 0 {
+		return setSize(o, sized[1]) // checked as with size=, which not every database does by itself
+	}
 	return ""
 }
 

@@ -35,11 +35,25 @@ func (s *Session) Prepare(ctx context.Context, statements ...string) (row []stri
 	return s.end(ctx, "PREPARE TRANSACTION", statements)
 }
 
+// Seal lets no more statements in, once those at work have ended: after it nothing changes any more of what the session
+// knows of its transaction. Where they do not end in time the transaction is given up, which rolls it back. It may be
+// called again, and is the first step of every end.
+func (s *Session) Seal(ctx context.Context) error {
+	if s.sealed {
+		return nil
+	}
+	if err := s.root.close(ctx); err != nil {
+		s.quit()
+		return err
+	}
+	s.sealed = true
+	return nil
+}
+
 // end sends what ends the transaction and reads the tag of the answer. tag is the last word expected; for COMMIT it is
 // the statement as well.
 func (s *Session) end(ctx context.Context, tag string, statements []string) ([]string, Outcome, error) {
-	if err := s.root.close(ctx); err != nil {
-		s.quit()
+	if err := s.Seal(ctx); err != nil {
 		return nil, NotDone, err
 	}
 	if !s.begun && len(statements) == 0 {
@@ -86,11 +100,10 @@ func (s *Session) Healthy() error {
 // Rollback ends the transaction and undoes its work. Whatever happens to the connection, nothing of the transaction is
 // kept: a server that loses a session rolls its transaction back. The connection is given back.
 func (s *Session) Rollback(ctx context.Context) error {
-	if err := s.root.close(ctx); err != nil {
-		if s.root.Over() {
-			return nil
-		}
-		s.quit()
+	if s.abandoned.Load() {
+		return nil // it has ended, or its connection will be closed by whoever is still using it
+	}
+	if err := s.Seal(ctx); err != nil {
 		return err
 	}
 	err := s.undo(ctx)

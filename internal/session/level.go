@@ -22,7 +22,7 @@ type Level struct {
 
 	mu        sync.Mutex
 	over      bool
-	streaming bool // the turn is held by rows that the caller reads
+	streaming *levelRows // rows that the caller reads at its own pace, which hold the turn, or nil
 	onCommit  []Hook
 	onRoll    []Hook
 }
@@ -87,13 +87,13 @@ func (l *Level) give() { l.turn <- struct{}{} }
 func (l *Level) isStreaming() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.streaming
+	return l.streaming != nil
 }
 
-func (l *Level) setStreaming(on bool) {
+func (l *Level) setStreaming(rows *levelRows) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.streaming = on
+	l.streaming = rows
 }
 
 // Exec runs a statement in the transaction.
@@ -137,7 +137,7 @@ func (l *Level) Query(ctx context.Context, call backend.Call) (backend.Rows, err
 // instead of waiting for rows that the same goroutine may hold. Rows from a pool are left as they are.
 func Stream(rows backend.Rows) backend.Rows {
 	if r, ok := rows.(*levelRows); ok {
-		r.level.setStreaming(true)
+		r.level.setStreaming(r)
 	}
 	return rows
 }
@@ -211,26 +211,4 @@ func (l *Level) note(call *backend.Call, err error) {
 	if !call.ReadOnly {
 		s.wrote = true
 	}
-}
-
-// levelRows gives the level's turn back when the rows are closed.
-type levelRows struct {
-	backend.Rows
-	level  *Level
-	call   backend.Call
-	cancel context.CancelFunc
-	closed bool
-}
-
-// Close ends the query and lets the next statement run.
-func (r *levelRows) Close() error {
-	err := r.Rows.Close()
-	if !r.closed {
-		r.closed = true
-		r.level.note(&r.call, err)
-		r.cancel()
-		r.level.setStreaming(false)
-		r.level.give()
-	}
-	return err
 }

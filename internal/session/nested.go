@@ -84,6 +84,7 @@ func (l *Level) undo(ctx context.Context) error {
 
 // close shuts the level for new statements once the one at work has ended.
 func (l *Level) close(ctx context.Context) error {
+	l.dropRows()
 	if err := l.take(ctx); err != nil {
 		return err
 	}

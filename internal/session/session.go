@@ -36,6 +36,7 @@ type Session struct {
 	wrote   bool  // a statement ran that may have written
 	failure error // the first failed statement, for the message when the end finds the transaction aborted
 
+	sealed    bool        // no more statements come; guarded by the one goroutine that ends the transaction
 	abandoned atomic.Bool // its end has been given up; see quit
 }
 

@@ -1,0 +1,104 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/servers"
+	"github.com/hare-go/hare/transactions"
+)
+
+// slotted is a database on a server of its own with so many slots for prepared transactions.
+func slotted(t *testing.T, slots int) string {
+	t.Helper()
+	server, err := servers.Start(t.Context(), servers.Options{
+		Name: "field", Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	databaseURL, err := server.CreateDatabase(t.Context(), "slots")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return databaseURL
+}
+
+// Field 1, W29: a server without prepared transactions is refused before the function runs, whatever its place among the
+// participants; as a coordinator, which prepares nothing, it is as good as any.
+func TestFieldNoPreparedTransactions(t *testing.T) {
+	t.Parallel()
+	urls := servers.Databases(t, 2)
+	f := trioOf(t, urls[0], urls[1], slotted(t, 0))
+	for _, test := range []struct {
+		coordinator  string
+		participants []string
+		refused      bool
+	}{
+		{"c", []string{"b"}, true}, {"c", []string{"a", "b"}, true}, {"c", []string{"b", "a"}, true}, {"b", []string{"a", "c"}, false},
+	} {
+		for range 2 { // a refusal is not remembered as anything else
+			ran := false
+			err := transactions.Distributed(f.ctx, test.coordinator, test.participants, func(d *hare.Distributed) error {
+				ran = true
+				return write(d, "x", append([]string{test.coordinator}, test.participants...)...)
+			}, shortPhases)
+			if !test.refused {
+				if err != nil {
+					t.Errorf("%s coordinates: %v", test.coordinator, err)
+				}
+				continue
+			}
+			e := as[*hare.ConfigurationError](t, err)
+			if diff := cmp.Diff([]string{"b", "max_prepared_transactions"}, []string{e.Alias, e.Option}); diff != "" || ran {
+				t.Errorf("%s: the function ran: %v; the error %v (-want +got):\n%s", test.participants, ran, e, diff)
+			}
+			f.wantNothingLeft()
+		}
+	}
+	f.wantCounts(2, 2, 2)
+	f.wantNothingPrepared()
+}
+
+// Field 2, W22: all slots are taken by somebody else. The error says what to do, everything is rolled back, those others are
+// not touched, and with a slot free again the same call commits.
+func TestFieldSlotsExhausted(t *testing.T) {
+	t.Parallel()
+	urls := servers.Databases(t, 2)
+	f := trioOf(t, urls[0], urls[1], slotted(t, 2))
+	foreign := []string{"somebody's", "somebody else's"}
+	for _, gid := range foreign {
+		f.prepareByHand("b", gid)
+	}
+	for range 2 {
+		err := f.distributed(writeAll, transactions.Retries(1))
+		e := as[*hare.ConfigurationError](t, err)
+		if e.Alias != "b" || !strings.Contains(e.Error(), "distributed-recover") || !strings.Contains(e.Error(), "pg_prepared_xacts") {
+			t.Errorf("the error does not say what to do: %v", e)
+		}
+		if cause := as[*hare.DatabaseError](t, e.Err); cause.SQLState != "53200" {
+			t.Errorf("the cause is %v", cause)
+		}
+		wantOutcome(t, err, transactions.RolledBack)
+		f.wantCounts(0, 0, 0)
+		if diff := cmp.Diff([]string{"somebody else's", "somebody's"}, f.prepared("b")); diff != "" || len(f.prepared("a")) > 0 {
+			t.Errorf("prepared in a: %q, in b (-want +got):\n%s", f.prepared("a"), diff)
+		}
+	}
+	f.exec("b", "ROLLBACK PREPARED 'somebody''s'")
+	if err := f.distributed(writeAll); err != nil {
+		t.Errorf("with a free slot: %v", err)
+	}
+	f.wantCounts(1, 1, 1)
+	f.exec("b", "ROLLBACK PREPARED 'somebody else''s'")
+	f.wantNothingPrepared()
+}
