@@ -52,11 +52,11 @@ func TestFieldGoroutinesInTheCallback(t *testing.T) {
 // also when it was the first in its database.
 func TestFieldGoroutineOutlivesTheCallback(t *testing.T) {
 	t.Parallel()
+	f := newTrio(t, "&max_size=1")
 	for _, alias := range everybody {
 		for _, first := range []bool{true, false} {
 			t.Run(fmt.Sprintf("in %s, its first statement %v", alias, first), func(t *testing.T) {
-				t.Parallel()
-				f := newTrio(t, "&max_size=1")
+				defer f.clear()
 				late := make(chan error, 1)
 				err := f.distributed(func(d *hare.Distributed) error {
 					for _, other := range everybody {
@@ -70,11 +70,11 @@ func TestFieldGoroutineOutlivesTheCallback(t *testing.T) {
 					atWork := make(chan struct{})
 					go func() {
 						close(atWork)
-						_, err := d.Client(alias).Exec(d.Context(), "INSERT INTO note (text) SELECT 'late' FROM pg_sleep(0.3)")
+						_, err := d.Client(alias).Exec(d.Context(), "INSERT INTO note (text) SELECT 'late' FROM pg_sleep(0.2)")
 						late <- err
 					}()
 					<-atWork
-					time.Sleep(100 * time.Millisecond)
+					time.Sleep(50 * time.Millisecond)
 					return nil
 				})
 				if err != nil {
@@ -131,11 +131,11 @@ var ends = map[string]func() error{
 // its locks are gone and the pool of one connection works, although nobody ever closes the rows.
 func TestFieldRowsLeftOpen(t *testing.T) {
 	t.Parallel()
+	f := newTrio(t, "&max_size=1&pool_acquire_timeout=3s")
 	for _, alias := range everybody {
 		for name, end := range ends {
 			t.Run(name+" in "+alias, func(t *testing.T) {
-				t.Parallel()
-				f := newTrio(t, "&max_size=1&pool_acquire_timeout=3s")
+				defer f.clear()
 				err := f.leaving(alias, end)
 				wantOutcome(t, err, transactions.RolledBack)
 				if name == "nil" {

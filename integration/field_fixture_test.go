@@ -120,10 +120,13 @@ func (f *trio) atCommit(alias, code string) {
 	f.exec(alias, "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON note DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit()")
 }
 
-func (f *trio) nothingAtCommit(alias string) {
+// clear makes the databases as they were: no notes, nothing at commit, no faults.
+func (f *trio) clear() {
 	f.Helper()
-	// Whoever still holds a lock, as something prepared and forgotten does, must not stop the test.
-	f.exec(alias, "SET lock_timeout = '3s'; DROP FUNCTION at_commit CASCADE; RESET lock_timeout")
+	f.plan.Set(nil, nil)
+	for _, alias := range everybody {
+		f.exec(alias, "SET lock_timeout = '3s'; DROP FUNCTION IF EXISTS at_commit CASCADE; DELETE FROM note; RESET lock_timeout")
+	}
 }
 
 // wantNothingLeft is what every abort must come to: no note, nothing prepared, no decision.

@@ -18,6 +18,10 @@ import (
 // Field 30, W24: how often the hooks of each database run, for each end of a call, and after what.
 func TestFieldHooksOfEachOutcome(t *testing.T) {
 	t.Parallel()
+	f := newTrio(t, "")
+	if err := f.distributed(func(*hare.Distributed) error { return nil }); err != nil { // first use
+		t.Fatal(err)
+	}
 	committed := map[string]int{"commit c": 1, "commit a": 1, "commit b": 1}
 	rolledBack := map[string]int{"rollback c": 1, "rollback a": 1, "rollback b": 1}
 	always := func(alias, part string, op string) faults.Fault {
@@ -53,11 +57,7 @@ func TestFieldHooksOfEachOutcome(t *testing.T) {
 			map[string]int{"commit c": 1, "commit a": 1, "commit b": 1, "rollback c": 1, "rollback a": 1, "rollback b": 1}, []transactions.Option{transactions.Retries(2)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			f := newTrio(t, "")
-			if err := f.distributed(func(*hare.Distributed) error { return nil }); err != nil { // first use
-				t.Fatal(err)
-			}
+			defer f.clear()
 			test.setUp(f)
 			ran := map[string]int{}
 			err := f.distributed(func(d *hare.Distributed) error {
@@ -99,9 +99,9 @@ func (f *trio) counting(d *hare.Distributed, ran map[string]int) error {
 // A hook that panics, or ends its goroutine, changes nothing of the transaction: the others run, the pools of one connection are whole.
 func TestFieldHooksThatDoNotReturn(t *testing.T) {
 	t.Parallel()
+	f := newTrio(t, "&max_size=1&pool_acquire_timeout=3s")
 	for name, leave := range map[string]func(){"panic": func() { panic(errStop) }, "goexit": runtime.Goexit} {
 		for _, commits := range []bool{true, false} {
-			f := newTrio(t, "&max_size=1&pool_acquire_timeout=3s")
 			ran := map[string]int{}
 			var panicked any
 			done := make(chan struct{})
@@ -133,6 +133,7 @@ func TestFieldHooksThatDoNotReturn(t *testing.T) {
 			}
 			f.wantNothingPrepared()
 			f.wantUsable()
+			f.clear()
 		}
 	}
 }

@@ -71,6 +71,12 @@ func testMembership(t *testing.T, db *database) {
 		equal(t, "deleted", int64(3), n)
 	})
 
+	t.Run("bytes of a column of bytes", func(t *testing.T) {
+		n, err := everythings.Filter(query.Q("byte__in", []uint8{0, 7})).Count(ctx)
+		must(t, err)
+		equal(t, "rows", int64(2), n)
+	})
+
 	t.Run("NULL in the list", func(t *testing.T) {
 		must(t, nums.BulkCreate(ctx, []num{{N: 1, M: to[int64](1)}, {N: 2, M: to[int64](2)}, {N: 3}}))
 		for _, tt := range []struct {

@@ -103,6 +103,12 @@ func membership(at *place, to *target, value any) (*Node, error) {
 		return nil, err
 	}
 	list, ok := elements(value)
+	if numbers, bytes := value.([]byte); bytes && integer(at.column.Type.Kind) {
+		list, ok = make([]any, len(numbers)), true
+		for i, n := range numbers {
+			list[i] = n
+		}
+	}
 	if !ok {
 		return nil, wrong(at.column, "the lookup %v takes a list, and got %T", to.lookup, value)
 	}
