@@ -101,7 +101,9 @@ func (c *call) open(ctx context.Context) error {
 		}
 		b.tx = tx
 	}
-	if err := c.meet(ctx); err != nil {
+	inTime, cancel := context.WithTimeout(ctx, c.set.phases.Prepare) // a server that never answers stops no caller for ever
+	defer cancel()
+	if err := c.meet(inTime); err != nil {
 		return err
 	}
 	c.xid = xidStart(c.coordinator.alias, c.coordinator.server.coordinator) + unique

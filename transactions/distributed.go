@@ -33,7 +33,7 @@ import (
 // "" for the default connection.
 //
 // The clients of the handle write in the transaction, and so does every query made with its Context. A database in which
-// nothing ran costs nothing, and one that only read is not prepared. After fn there are three round trips, whatever the
+// nothing ran costs nothing, and one in which only querysets read is not prepared. After fn there are three round trips, whatever the
 // number of participants: prepare, decide, deliver.
 //
 // Before anything opens, in this order: a [*hare.QueryError] for no participants or for a name given twice, a
