@@ -190,8 +190,8 @@ func (f *trio) exec(alias, sql string, args ...any) int64 {
 	return n
 }
 
-// count is what a SELECT count(*) says on an alias.
-func (f *trio) count(alias, sql string) (n int64) {
+// scalar is the one value that a SELECT gives on an alias.
+func scalar[T any](f *trio, alias, sql string) (value T) {
 	f.Helper()
 	rows, err := f.client(alias).Query(f.ctx, sql)
 	if err != nil {
@@ -199,34 +199,19 @@ func (f *trio) count(alias, sql string) (n int64) {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := rows.Scan(&n); err != nil {
+		if err := rows.Scan(&value); err != nil {
 			f.Fatal(err)
 		}
 	}
 	if err := rows.Err(); err != nil {
 		f.Fatal(err)
 	}
-	return n
+	return value
 }
 
-// text is what a SELECT of one text says on an alias.
-func (f *trio) text(alias, sql string) (text string) {
-	f.Helper()
-	rows, err := f.client(alias).Query(f.ctx, sql)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := rows.Scan(&text); err != nil {
-			f.Fatal(err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		f.Fatal(err)
-	}
-	return text
-}
+func (f *trio) count(alias, sql string) int64 { return scalar[int64](f, alias, sql) }
+
+func (f *trio) text(alias, sql string) string { return scalar[string](f, alias, sql) }
 
 // decisions counts the rows of the decisions table.
 func (f *trio) decisions(where string) int64 {
