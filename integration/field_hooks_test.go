@@ -68,7 +68,7 @@ func TestFieldHooksOfEachOutcome(t *testing.T) {
 					return err
 				}
 				return test.end
-			}, append([]transactions.Option{transactions.PhaseTimeouts(transactions.Phases{Decide: 500 * time.Millisecond, Deliver: 500 * time.Millisecond})}, test.opts...)...)
+			}, append([]transactions.Option{transactions.PhaseTimeouts(transactions.Phases{Decide: 2 * time.Second, Deliver: 2 * time.Second})}, test.opts...)...)
 			wantOutcome(t, err, test.outcome)
 			if diff := cmp.Diff(test.want, ran); diff != "" {
 				t.Errorf("hooks after %v (-want +got):\n%s", err, diff)

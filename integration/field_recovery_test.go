@@ -222,8 +222,8 @@ func TestFieldBlackHoleInRecovery(t *testing.T) {
 				return nil
 			}, nil)
 			start := time.Now()
-			report := f.recover(transactions.Finish(), transactions.ParticipantTimeout(500*time.Millisecond))
-			wantQuick(t, start, 5*time.Second)
+			report := f.recover(transactions.Finish(), transactions.ParticipantTimeout(2*time.Second))
+			wantQuick(t, start, 20*time.Second)
 			if e := entryOf(t, report, "b"); e.State != transactions.StateDone || report.Resolved != 0 {
 				t.Errorf("recovery: %+v, want b done and the decision open", report)
 			}
@@ -245,7 +245,7 @@ func TestFieldBlackHoleInRecovery(t *testing.T) {
 // Field 41 and 14, W13: a live call whose participant swallows everything ends within its phases, and says what it knows.
 func TestFieldBlackHoleInACall(t *testing.T) {
 	t.Parallel()
-	short := transactions.PhaseTimeouts(transactions.Phases{Prepare: 400 * time.Millisecond, Decide: 400 * time.Millisecond, Deliver: 600 * time.Millisecond, Rollback: 600 * time.Millisecond})
+	short := transactions.PhaseTimeouts(transactions.Phases{Prepare: 2 * time.Second, Decide: 2 * time.Second, Deliver: 2 * time.Second, Rollback: time.Second})
 	for _, test := range []struct {
 		name, alias string
 		part        string
@@ -283,7 +283,7 @@ func TestFieldBlackHoleInACall(t *testing.T) {
 			}, nil)
 			start := time.Now()
 			err := f.distributed(writeAll, short)
-			wantQuick(t, start, 8*time.Second)
+			wantQuick(t, start, 20*time.Second)
 			test.check(t, f, err)
 			f.plan.Set(nil, nil)
 			f.urls[test.alias] = direct

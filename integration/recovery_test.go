@@ -18,21 +18,32 @@ import (
 // answers any more, rolling back included.
 func (f *trio) crash(match func(e faults.Event) bool) {
 	f.Helper()
-	var mu sync.Mutex
-	dead := false
-	f.plan.Set(func(_ context.Context, e faults.Event) error {
+	// Everything that is tried again fails until its phase is over, so the phases are short; a slow machine may need
+	// longer than that for what goes well before the crash, and the transaction is then rolled back and run again.
+	quick := transactions.PhaseTimeouts(transactions.Phases{Prepare: 10e9, Decide: 1e9, Deliver: 200e6, Rollback: 200e6})
+	for range 5 {
+		var mu sync.Mutex
+		dead := false
+		f.plan.Set(func(_ context.Context, e faults.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if dead = dead || match(e); dead {
+				return faults.ErrInjected
+			}
+			return nil
+		}, nil)
+		err := f.distributed(writeAll, quick)
+		f.plan.Set(nil, nil)
 		mu.Lock()
-		defer mu.Unlock()
-		if dead = dead || match(e); dead {
-			return faults.ErrInjected
+		crashed := dead && err != nil
+		mu.Unlock()
+		if crashed {
+			return
 		}
-		return nil
-	}, nil)
-	quick := transactions.PhaseTimeouts(transactions.Phases{Prepare: 200e6, Decide: 200e6, Deliver: 200e6, Rollback: 200e6})
-	if err := f.distributed(writeAll, quick); err == nil {
-		f.Fatal("the crash did not happen")
+		wantOutcome(f.T, err, transactions.RolledBack)
+		f.recover(transactions.Finish())
 	}
-	f.plan.Set(nil, nil)
+	f.Fatal("the crash did not happen")
 }
 
 func isDecision(e faults.Event) bool {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
@@ -85,6 +86,9 @@ func (c *call) having(votes ...vote) []*branch {
 	return list
 }
 
+// meetTime bounds asking the servers what they are, on their first use: one that never answers stops no caller for ever.
+const meetTime = 30 * time.Second
+
 // open takes a connection for each database, all calls in the same order, so that calls whose databases have swapped
 // roles cannot wait for each other on small pools. Everything that follows uses these connections.
 func (c *call) open(ctx context.Context) error {
@@ -101,7 +105,7 @@ func (c *call) open(ctx context.Context) error {
 		}
 		b.tx = tx
 	}
-	inTime, cancel := context.WithTimeout(ctx, c.set.phases.Prepare) // a server that never answers stops no caller for ever
+	inTime, cancel := context.WithTimeout(ctx, meetTime)
 	defer cancel()
 	if err := c.meet(inTime); err != nil {
 		return err

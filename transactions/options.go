@@ -57,8 +57,7 @@ const (
 // Phases bound the steps of ending a transaction, each from its own start. They replace the caller's ctx, whose
 // cancellation must not cut a COMMIT in half. A zero field keeps its default.
 type Phases struct {
-	// Prepare: all PREPARE TRANSACTION together, and on the first use of a server asking it what it is. Default 30
-	// seconds; when it ends the transaction is rolled back.
+	// Prepare: all PREPARE TRANSACTION together. Default 30 seconds; when it ends the transaction is rolled back.
 	Prepare time.Duration
 	// Decide: the COMMIT that decides, then as long again to find out what became of it when its answer is lost;
 	// also the COMMIT of Atomic. Default 30 seconds; when it ends the outcome is ambiguous.
