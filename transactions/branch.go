@@ -110,7 +110,7 @@ func (c *call) open(ctx context.Context) error {
 	if err := c.meet(inTime); err != nil {
 		return err
 	}
-	c.xid = xidStart(c.coordinator.alias, c.coordinator.server.coordinator) + unique
+	c.xid = xidOf(c.coordinator.alias, c.coordinator.server.coordinator, unique)
 	for _, b := range c.participants() {
 		b.gid = gidOf(c.xid, b.alias)
 	}

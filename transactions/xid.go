@@ -38,9 +38,8 @@ func xidStart(coordinator, id string) string {
 	return xidPrefix + coordinator + ":" + id + ":"
 }
 
-func newXID(coordinator, id string) string {
-	return xidStart(coordinator, id) + randomHex(uniqueHex)
-}
+// xidOf is the xid with the given random part.
+func xidOf(coordinator, id, unique string) string { return xidStart(coordinator, id) + unique }
 
 func gidOf(xid, alias string) string { return xid + ":" + alias }
 

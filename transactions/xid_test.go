@@ -49,7 +49,7 @@ func TestSplitGID(t *testing.T) {
 func TestNewXIDIsSplitAgain(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
-		xid := newXID("library", testID)
+		xid := xidOf("library", testID, randomHex(uniqueHex))
 		if seen[xid] {
 			t.Fatalf("%s came twice", xid)
 		}
@@ -109,7 +109,7 @@ func FuzzGID(f *testing.F) {
 		if checkNames(coordinator, []string{alias}) != nil || alias == "" || strings.Contains(coordinator, testID) {
 			return // validation refuses them, and an id in a name has no chance to be random
 		}
-		gid := gidOf(newXID(coordinator, testID), alias)
+		gid := gidOf(xidOf(coordinator, testID, randomHex(uniqueHex)), alias)
 		if len(gid) > maxGID {
 			t.Fatalf("GID of %d bytes was let through", len(gid))
 		}
