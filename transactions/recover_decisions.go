@@ -123,40 +123,54 @@ func (r *recovery) resolve(ctx context.Context) error {
 func (r *recovery) verified(ctx context.Context, d *decision) bool {
 	all := true
 	for _, p := range d.participants {
-		if !r.verifyOne(ctx, d, p) {
-			all = false
+		has, complete := r.verifyOne(ctx, d, p)
+		all = all && complete
+		if d.xid == r.only || d.xid == r.forget {
+			r.report.Participants = append(r.report.Participants, Participant{Alias: p.Alias, Has: has})
 		}
 	}
 	return all
 }
 
-func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) bool {
+// verifyOne finds out what a participant has of the transaction, and whether it needs nothing more.
+func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has Writes, complete bool) {
 	f := r.databaseOf(p)
 	if f == nil {
 		r.missing(d, p)
-		return false
+		return WritesUnknown, false
 	}
 	for _, e := range f.prepared {
-		if e.GID == p.GID {
-			return e.State == StateDone || e.State == StateGone
+		if e.GID != p.GID {
+			continue
 		}
+		switch e.State {
+		case StateDone, StateGone:
+			return WritesCommitted, true
+		case StateMixed:
+			return WritesRolledBack, false
+		}
+		return WritesPrepared, false
 	}
 	if p.XactID == "" {
-		return true
+		return WritesUnknown, true
 	}
 	inTime, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
 	status, err := xactStatus(inTime, f.conn, p.XactID)
-	if err != nil {
+	switch {
+	case err != nil:
 		r.lost(f, err)
-		return false
-	}
-	if status == "aborted" {
-		err = errRolledBack
-		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateMixed, Err: err,
+		return WritesUnknown, false
+	case status == "in progress":
+		return WritesPrepared, false
+	case status == "aborted":
+		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateMixed, Err: errRolledBack,
 			Reason: "the decision to commit is durable, but somebody rolled the prepared transaction back: repair the data of this database by hand"})
+		return WritesRolledBack, false
+	case status == "":
+		return WritesUnknown, true
 	}
-	return err == nil && status != "in progress"
+	return WritesCommitted, true
 }
 
 // lost notes that a database that answered before does not answer any more.

@@ -2,7 +2,6 @@ package transactions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hare-go/hare/hare"
@@ -22,7 +21,7 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	r.settle(ctx, false)
 	r.verified(ctx, d)
 	for _, e := range r.report.Entries {
-		if e.State != StateMixed && !errors.Is(e.Err, errOtherServer) {
+		if !e.CanForget() {
 			return &hare.QueryError{Reason: fmt.Sprintf("%s can still be finished on %q (%s): run: hare distributed-recover --coordinator %s --xid %s --finish", r.forget, e.Alias, e.Reason, r.alias, r.forget)}
 		}
 	}
@@ -34,7 +33,7 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	}
 	for i := range r.report.Entries {
 		e := &r.report.Entries[i]
-		e.Reason += "; forgetting it leaves its writes in the databases that have committed, the coordinator's among them, and without them in this one"
+		e.Reason += "; forgetting it repairs nothing: its writes stay in the databases that have committed, the coordinator's among them, and stay missing in this one"
 	}
 	if !r.finish {
 		return nil
