@@ -147,7 +147,7 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has 
 		case StateDone, StateGone:
 			return WritesCommitted, true
 		case StateMixed:
-			return WritesRolledBack, false
+			return WritesLost, false
 		}
 		return WritesPrepared, false
 	}
@@ -166,7 +166,7 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has 
 	case status == "aborted":
 		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateMixed, Err: errRolledBack,
 			Reason: "the decision to commit is durable, but somebody rolled the prepared transaction back: repair the data of this database by hand"})
-		return WritesRolledBack, false
+		return WritesLost, false
 	case status == "":
 		return WritesUnknown, true
 	}

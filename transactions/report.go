@@ -78,10 +78,10 @@ type Writes string
 
 // What a database may have.
 const (
-	WritesCommitted  Writes = "committed"   // it has them
-	WritesPrepared   Writes = "prepared"    // it will have them
-	WritesRolledBack Writes = "rolled back" // it has lost them
-	WritesUnknown    Writes = "unknown"     // it was not reached, or has forgotten what became of a transaction so old
+	WritesCommitted Writes = "committed" // it has them
+	WritesPrepared  Writes = "prepared"  // it will have them
+	WritesLost      Writes = "lost"      // somebody rolled them back
+	WritesUnknown   Writes = "unknown"   // it was not reached, or has forgotten what became of a transaction so old
 )
 
 // Action is what a prepared transaction needs.
