@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hare-go/hare/integration/proxy"
 )
 
 // play is what the demo shows.
@@ -58,16 +60,17 @@ func (d *demo) refuse() error {
 }
 
 // crash kills the example between the decision and the last COMMIT PREPARED. A proxy in front of billing holds that
-// message back, so that the kill always meets the same instant.
+// message for ever, so that the kill always meets the same instant.
 func (d *demo) crash() error {
 	d.say("A loan whose process is killed (kill -9) between the decision and the last COMMIT PREPARED")
-	held, err := holdBack(d.databases.urls["billing"], "COMMIT PREPARED")
+	network, err := proxy.Start(d.databases.urls["billing"])
 	if err != nil {
 		return err
 	}
-	defer held.close()
+	defer network.Close()
+	held := network.Arm(proxy.Fault{Statement: "COMMIT PREPARED", Do: proxy.Hold})
 	urls := maps.Clone(d.databases.urls)
-	urls["billing"] = held.url
+	urls["billing"] = network.URL()
 	if err := d.configure("through-proxy.yml", urls); err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (d *demo) crash() error {
 		return err
 	}
 	select {
-	case <-held.caught:
+	case <-held.Struck():
 	case <-time.After(30 * time.Second):
 		_ = cmd.Process.Kill()
 		return errors.Join(errors.New("the example never came to its COMMIT PREPARED"), cmd.Wait())
