@@ -83,7 +83,8 @@ func (r *recovery) missingXID() error {
 		return nil
 	}
 	if _, ours := splitXID(r.id, xid); !ours {
-		return &hare.QueryError{Reason: fmt.Sprintf("%s is not of the coordinator %q, whose database has the id %q: name the coordinator that made it", xid, r.alias, r.id)}
+		maker, _ := ParseXID(xid)
+		return &hare.QueryError{Reason: fmt.Sprintf("%s is not of the coordinator %q: it was made by another database, whose alias was %q: name a connection that leads there", xid, r.alias, maker)}
 	}
 	switch d := r.decisions[xid]; {
 	case d == nil:

@@ -97,10 +97,10 @@ func (c *recovering) round() round {
 		chosen = append(chosen, transactions.Finish())
 	}
 	if c.opts.xid != "" {
-		chosen = append(chosen, transactions.OnlyXID(string(c.opts.xid)))
+		chosen = append(chosen, transactions.OnlyXID(c.opts.xid))
 	}
 	if c.opts.forget != "" {
-		chosen = append(chosen, transactions.Forget(string(c.opts.forget)))
+		chosen = append(chosen, transactions.Forget(c.opts.forget))
 	}
 	r := round{at: time.Now()}
 	r.report, r.err = transactions.Recover(c.ctx, c.opts.coordinator, chosen...)
@@ -117,7 +117,7 @@ func (c *recovering) once(r round) int {
 	if c.opts.format == "json" {
 		err = writeJSON(c.out, r, c.opts, "  ")
 	} else if r.err == nil || len(r.report.Entries) > 0 {
-		err = writeReport(screenOf(c.out, os.Getenv), r.report, c.opts)
+		err = writeReport(screenOf(c.out, os.Getenv), r, c.opts)
 	}
 	if r.err != nil {
 		c.complain(r.err)

@@ -43,7 +43,7 @@ type recoverOptions struct {
 	finish                      bool
 	olderThan                   age
 	watch                       interval
-	xid, forget                 xid
+	xid, forget                 string
 }
 
 const (
@@ -59,15 +59,26 @@ func parseRecover(args []string) (recoverOptions, error) {
 	flags.StringVar(&opts.coordinator, "coordinator", "", "")
 	flags.BoolVar(&opts.finish, "finish", false, "")
 	flags.Var(&opts.olderThan, "older-than", "")
-	flags.Var(&opts.xid, "xid", "")
-	flags.Var(&opts.forget, "forget", "")
+	flags.StringVar(&opts.xid, "xid", "", "")
+	flags.StringVar(&opts.forget, "forget", "", "")
 	flags.Var(&opts.watch, "watch", "")
 	flags.StringVar(&opts.config, "config", defaultConfig, "")
 	flags.StringVar(&opts.format, "format", "table", "")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
 	}
+	var wrong error // an empty xid, too: a variable of a script that is not set must not mean all transactions
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "xid" && f.Name != "forget" {
+			return
+		}
+		if _, err := transactions.ParseXID(f.Value.String()); err != nil {
+			wrong = fmt.Errorf("--%s: %w", f.Name, err)
+		}
+	})
 	switch {
+	case wrong != nil:
+		return opts, wrong
 	case flags.NArg() > 0:
 		return opts, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case opts.coordinator == "":
@@ -114,21 +125,6 @@ func (i *interval) Set(text string) error {
 		return errors.New("it is a duration of 1s at least, such as 10s or 5m")
 	}
 	*i = interval(d)
-	return nil
-}
-
-// xid names a distributed transaction.
-type xid string
-
-// String is the flag's value as it would be given.
-func (x *xid) String() string { return string(*x) }
-
-// Set reads the flag's value.
-func (x *xid) Set(text string) error {
-	if _, err := transactions.ParseXID(text); err != nil {
-		return err
-	}
-	*x = xid(text)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,16 +15,24 @@ import (
 
 // writeReport prints a report for people: the prepared transactions under their distributed one, why each needs what it
 // needs, what could not be looked at, and in the end how much is left and what to run next.
-func writeReport(to screen, report transactions.Report, opts recoverOptions) error {
+//
+// Of a round that ended early it prints what there is, and no conclusions.
+func writeReport(to screen, r round, opts recoverOptions) error {
 	p := page{screen: to, opts: opts}
-	p.entries(report.Entries)
-	p.unreachable(report.Unreachable)
-	if opts.xid != "" || opts.forget != "" {
-		p.one(report)
-	} else {
-		p.databases(report)
+	p.entries(r.report.Entries)
+	p.unreachable(r.report.Unreachable)
+	switch {
+	case r.err != nil:
+	case opts.xid != "" || opts.forget != "":
+		p.one(r.report)
+	default:
+		p.databases(r.report)
 	}
-	p.text(0, "", summary(report, opts))
+	if r.err == nil {
+		p.text(0, "", summary(r.report, opts))
+		label, command := nextStep(r.report, opts)
+		p.command(0, label, command)
+	}
 	_, err := io.WriteString(to, p.String())
 	return err
 }
@@ -49,12 +58,19 @@ func (p *page) text(indent int, mark, text string) {
 	}
 }
 
+// command writes a command in one line, however long, so that it can be copied.
+func (p *page) command(indent int, label, command string) {
+	if command != "" {
+		fmt.Fprintf(p, "%s%s%s\n", pad("", indent), label, command)
+	}
+}
+
 // The columns of an entry's line. The tables come last, since nobody knows how many there are.
 var headings = []string{"", "DATABASE", "AGE", "OWNER", "ACTION", "STATE", "LOCKED TABLES"}
 
 func cells(e transactions.Entry) []string {
 	tables := strings.Join(e.Tables, ", ")
-	return []string{mark(e.State), printable(e.Alias), short(e.Age), printable(e.Owner), statement(e.Action), string(e.State), printable(tables)}
+	return []string{mark(e.State), printable(e.Alias), short(e.Age), printable(cmp.Or(e.Owner, "-")), statement(e.Action), string(e.State), printable(tables)}
 }
 
 // entries writes the prepared transactions, those of one distributed transaction together, the oldest first.
@@ -81,6 +97,7 @@ func (p *page) entries(entries []transactions.Entry) {
 			for _, detail := range details {
 				p.text(4, "", detail)
 			}
+			p.command(6, "", p.opts.toForget(e))
 		}
 	}
 }
@@ -107,29 +124,22 @@ func together(entries []transactions.Entry) [][]transactions.Entry {
 	return groups
 }
 
-// row writes cells in columns; mark and state, the first and the last but one, in a colour.
+// row writes cells in columns, the mark and the state in a colour.
 func (p *page) row(widths []int, cells []string, c colour) {
-	indent := 0
+	line, indent := "", 0
 	for i, width := range widths {
-		text := pad(cells[i], width)
+		text := cells[i]
 		if i == 0 || i == len(widths)-1 {
 			text = p.paint(c, text)
 		}
-		if i > 0 {
-			fmt.Fprint(p, "  ")
-			indent += 2
-		}
-		fmt.Fprint(p, text)
-		indent += width
+		line += text + pad("", width-columns(cells[i])+2)
+		indent += width + 2
 	}
-	for i, line := range p.wrap(indent+2, cells[len(cells)-1]) {
+	for i, text := range p.wrap(indent, cells[len(cells)-1]) {
 		if i > 0 {
-			fmt.Fprint(p, pad("", indent))
+			line = pad("", indent)
 		}
-		if line != "" {
-			fmt.Fprint(p, "  "+line)
-		}
-		fmt.Fprintln(p)
+		fmt.Fprintln(p, strings.TrimRight(line+text, " "))
 	}
 }
 
@@ -140,32 +150,40 @@ const worthVacuum = 10_000_000
 // details tell about an entry what its columns do not.
 func (p *page) details(e transactions.Entry) (lines []string) {
 	lines = append(lines, "why: "+e.Reason)
-	if e.Err != nil {
+	// Of a decision alone, without an owner of anything prepared, the reason tells all, or that the database does not
+	// answer; with what error, is told once below.
+	if e.State == transactions.StateFailed && e.Err != nil && e.Owner != "" {
 		lines = append(lines, "error: "+e.Err.Error())
 	}
 	if e.XactAge >= worthVacuum {
 		lines = append(lines, fmt.Sprintf("VACUUM cannot clean up what %d million later transactions have left", e.XactAge/1_000_000))
 	}
-	if next := p.opts.nextFor(e); next != "" {
+	if next := p.opts.nextFor(e); next != "" && p.opts.forget == "" {
 		lines = append(lines, "next: "+next)
 	}
 	return lines
 }
 
-// nextFor is what to do about an entry that --finish alone does not help.
+// nextFor is what to do about an entry that --finish does not help.
 func (o recoverOptions) nextFor(e transactions.Entry) string {
 	var refused *hare.DatabaseError
 	switch {
-	case o.forget != "":
-		return ""
 	case e.State == transactions.StateMixed:
-		return fmt.Sprintf("repair the data; what giving the transaction up means is told by: %s", o.command("--forget", e.XID))
+		return "repair the data, then give the transaction up. This tells how, and changes nothing:"
 	case e.CanForget():
-		return fmt.Sprintf("configure a connection to its database and run this again; if that database is gone for good: %s", o.command("--forget", e.XID))
+		return "configure a connection to its database and run this again. If it is gone for good, this tells what to do, and changes nothing:"
 	case e.Action != transactions.ActionNone && errors.As(e.Err, &refused) && refused.SQLState == "42501":
 		return fmt.Sprintf("in %s let %q log in as %q, and run this again", o.config, e.Alias, e.Owner)
 	}
 	return ""
+}
+
+// toForget is the command that explains how to give the entry's transaction up, where that can be done.
+func (o recoverOptions) toForget(e transactions.Entry) string {
+	if !e.CanForget() || o.forget != "" {
+		return ""
+	}
+	return o.command("--forget", e.XID)
 }
 
 // unreachable writes the databases that could not be looked at.

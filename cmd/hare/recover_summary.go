@@ -3,13 +3,14 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hare-go/hare/transactions"
 )
 
-// summary says what is left, and what to run next.
+// summary says in a line what is left.
 func summary(report transactions.Report, opts recoverOptions) string {
 	text := fmt.Sprintf("coordinator %q: ", report.Coordinator) + found(report, opts)
 	if report.Young > 0 {
@@ -26,37 +27,53 @@ func summary(report transactions.Report, opts recoverOptions) string {
 
 // found counts the entries.
 func found(report transactions.Report, opts recoverOptions) string {
-	count := map[transactions.State]int{}
-	for _, e := range report.Entries {
-		count[e.State]++
+	answered := ""
+	if len(report.Unreachable) > 0 {
+		answered = " in the databases that answered"
 	}
-	waiting := count[transactions.StateNeeded]
-	stuck := count[transactions.StateFailed] + count[transactions.StateMixed]
+	waiting := count(report, transactions.StateNeeded)
+	stuck := count(report, transactions.StateFailed, transactions.StateMixed)
 	switch {
 	case report.ID == "":
-		return fmt.Sprintf("it has never coordinated a distributed transaction; if it should have: the coordinator's alias stands in each GID, hare_dtx_ALIAS:... in pg_prepared_xacts")
+		return "it has never coordinated a distributed transaction; if it should have: the coordinator's alias stands in each GID, hare_dtx_ALIAS:... in pg_prepared_xacts"
 	case opts.forget != "" && opts.finish:
 		return "the transaction is forgotten, and not reported again"
 	case opts.forget != "":
-		return "nothing is forgotten yet; to do it: " + opts.command("--forget", string(opts.forget), "--finish")
-	case len(report.Entries) == 0 && len(report.Unreachable) == 0:
-		return "no distributed transaction is waiting"
+		return "nothing is forgotten yet"
+	case len(report.Entries) == 0 && opts.xid != "":
+		return "nothing of it is waiting" + answered
 	case len(report.Entries) == 0:
-		return "no distributed transaction is waiting in the databases that answered"
+		return "no distributed transaction is waiting" + answered
 	case opts.finish:
-		return fmt.Sprintf("%d finished, %d not", count[transactions.StateDone]+count[transactions.StateGone], waiting+stuck)
-	case waiting == 0:
-		return fmt.Sprintf("%d that --finish cannot finish", stuck)
+		return fmt.Sprintf("%d finished, %d not", count(report, transactions.StateDone, transactions.StateGone), waiting+stuck)
+	case stuck > 0:
+		return fmt.Sprintf("%d waiting, %d that --finish cannot finish as things are", waiting, stuck)
 	}
-	text := fmt.Sprintf("%d waiting", waiting)
-	if stuck > 0 {
-		text += fmt.Sprintf(", %d that --finish cannot finish", stuck)
+	return fmt.Sprintf("%d waiting", waiting)
+}
+
+func count(report transactions.Report, states ...transactions.State) (n int) {
+	for _, e := range report.Entries {
+		if slices.Contains(states, e.State) {
+			n++
+		}
 	}
-	options := []string{"--finish"}
-	if opts.xid != "" {
-		options = []string{"--xid", string(opts.xid), "--finish"}
+	return n
+}
+
+// nextStep is the command that does what the report only tells, if there is one.
+func nextStep(report transactions.Report, opts recoverOptions) (label, command string) {
+	switch {
+	case opts.finish:
+		return "", ""
+	case opts.forget != "":
+		return "to forget: ", opts.command("--forget", opts.forget, "--finish")
+	case count(report, transactions.StateNeeded) == 0:
+		return "", ""
+	case opts.xid != "":
+		return "to finish: ", opts.command("--xid", opts.xid, "--finish")
 	}
-	return text + "; to finish: " + opts.command(options...)
+	return "to finish: ", opts.command("--finish")
 }
 
 // one tells about the one transaction that was asked for.
@@ -68,7 +85,7 @@ func (p *page) one(report transactions.Report) {
 	case report.Decided == "commit" && len(report.Participants) == 0:
 		p.text(0, "", "decision: commit, and resolved: every participant has confirmed it, or it was forgotten")
 	case report.Decided == "commit":
-		p.text(0, "", "decision: commit; "+strings.Join(whoHas(report), "; "))
+		p.text(0, "", "decision: commit; "+whoHas(report))
 	case report.Decided == "abort":
 		p.text(0, "", "decision: abort; it is rolled back, and can never be committed")
 	case nothing:
@@ -82,27 +99,37 @@ func (p *page) one(report transactions.Report) {
 	}
 }
 
-// whoHas tells which databases have the writes of a transaction that is decided as committed. The coordinator has: the
-// decision is a part of them.
-func whoHas(report transactions.Report) (phrases []string) {
-	aliases := map[transactions.Writes][]string{transactions.WritesCommitted: {fmt.Sprintf("%q", report.Coordinator)}}
-	for _, p := range report.Participants {
-		aliases[p.Has] = append(aliases[p.Has], fmt.Sprintf("%q", p.Alias))
+// holders are the aliases of the databases that have a part of the transaction's writes in a certain way. The coordinator
+// has committed them: the decision is one of them.
+func holders(report transactions.Report, has transactions.Writes) string {
+	var aliases []string
+	if has == transactions.WritesCommitted {
+		aliases = append(aliases, strconv.Quote(report.Coordinator))
 	}
-	for _, has := range []struct {
-		writes transactions.Writes
-		phrase string
-	}{
-		{transactions.WritesCommitted, "its writes are in "},
-		{transactions.WritesPrepared, "they are prepared in "},
-		{transactions.WritesLost, "they are lost in "},
-		{transactions.WritesUnknown, "nobody can tell about "},
-	} {
-		if list := aliases[has.writes]; len(list) > 0 {
-			phrases = append(phrases, has.phrase+strings.Join(list, ", "))
+	for _, p := range report.Participants {
+		if p.Has == has {
+			aliases = append(aliases, strconv.Quote(p.Alias))
 		}
 	}
-	return phrases
+	return strings.Join(aliases, ", ")
+}
+
+// whoHas tells which databases have the writes of a transaction that is decided as committed.
+func whoHas(report transactions.Report) string {
+	text := "its writes are in " + holders(report, transactions.WritesCommitted)
+	for _, other := range []struct {
+		has    transactions.Writes
+		phrase string
+	}{
+		{transactions.WritesPrepared, "they wait to be committed in "},
+		{transactions.WritesLost, "they are lost in "},
+		{transactions.WritesUnknown, "it is not known whether they are in "},
+	} {
+		if aliases := holders(report, other.has); aliases != "" {
+			text += "; " + other.phrase + aliases
+		}
+	}
+	return text
 }
 
 // forgetting tells what it means to give a transaction up.
@@ -112,39 +139,43 @@ func (p *page) forgetting(report transactions.Report) {
 		verb = "means"
 	}
 	p.text(0, "", "Forgetting it "+verb+":")
-	p.text(4, "  -", strings.Join(whoHas(report), "; ")+". All of that stays as it is: hare repairs nothing")
-	var lost []string
-	for _, participant := range report.Participants {
-		if participant.Has != transactions.WritesCommitted {
-			lost = append(lost, fmt.Sprintf("%q", participant.Alias))
-		}
+	p.text(4, "  -", "hare repairs nothing: "+whoHas(report)+", and that stays as it is")
+	if unknown := holders(report, transactions.WritesUnknown); unknown != "" {
+		p.text(4, "  -", "look into "+unknown+", if that database still exists: its writes may be there")
 	}
-	p.text(4, "  -", fmt.Sprintf("To repair the data, write by hand into %s what the transaction was to write there, or take back by hand what it has written elsewhere", strings.Join(lost, ", ")))
-	p.text(4, "  -", "It is not reported any more. Its row is marked as resolved now and removed after seven days; "+
-		"a database that comes back within them with the transaction still prepared gets its commit")
+	if lost := holders(report, transactions.WritesLost); lost != "" {
+		p.text(4, "  -", fmt.Sprintf("to repair the data write by hand into %s what the transaction was to write there, or take back by hand what it has written in %s",
+			lost, holders(report, transactions.WritesCommitted)))
+	}
+	p.text(4, "  -", "it is not reported any more. Its row is marked as resolved, and removed after seven days; a database that comes back before, "+
+		"with the transaction still prepared, gets its commit")
 }
 
-// databases writes what is worth saying about the databases themselves.
+// worthAge is the age from which on a prepared transaction of others is worth a word.
+const worthAge = 5 * time.Minute
+
+// databases writes what is worth saying about the databases themselves: slots that become scarce, and what is prepared for
+// long and is not in this report.
 func (p *page) databases(report transactions.Report) {
 	for _, d := range report.Databases {
 		var notes []string
-		if full := d.SlotsUsed >= d.SlotsMax; d.SlotsMax > 0 && full {
+		switch {
+		case d.SlotsUsed == 0:
+			continue
+		case d.SlotsUsed >= d.SlotsMax:
 			notes = append(notes, fmt.Sprintf("all %d slots of its server for prepared transactions are taken: none can be prepared until one ends", d.SlotsMax))
-		} else if d.SlotsUsed*5 >= d.SlotsMax*4 && d.SlotsUsed > 0 {
+		case d.SlotsUsed*5 >= d.SlotsMax*4:
 			notes = append(notes, fmt.Sprintf("%d of %d slots of its server for prepared transactions are taken", d.SlotsUsed, d.SlotsMax))
-		}
-		if d.Others > 0 {
-			notes = append(notes, fmt.Sprintf("%d prepared by another application or coordinator, which hare leaves alone", d.Others))
 		}
 		listed := slices.ContainsFunc(report.Entries, func(e transactions.Entry) bool { return e.GID == d.OldestGID })
 		if d.Oldest >= worthAge && !listed {
-			notes = append(notes, fmt.Sprintf("the oldest of its server is %s old: %s", short(d.Oldest), d.OldestGID))
+			notes = append(notes, fmt.Sprintf("the oldest prepared transaction of its server is %s old: %s", short(d.Oldest), d.OldestGID))
+		}
+		if len(notes) > 0 && d.Others > 0 {
+			notes = append(notes, fmt.Sprintf("%d here are of another application or coordinator, and hare leaves them alone", d.Others))
 		}
 		if len(notes) > 0 {
 			p.text(2, "~", fmt.Sprintf("%q: %s", d.Alias, strings.Join(notes, "; ")))
 		}
 	}
 }
-
-// worthAge is the age from which on a prepared transaction of others is worth a word.
-const worthAge = 5 * time.Minute

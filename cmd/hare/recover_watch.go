@@ -55,7 +55,7 @@ func (w *watching) show(r round) error {
 		w.last, w.since = found, r.at
 		return w.block(to, r)
 	}
-	text := fmt.Sprintf("%s as since %s: %s", stamp(r.at), stamp(w.since), w.brief(r))
+	text := fmt.Sprintf("%s unchanged for %s: %s", stamp(r.at), short(r.at.Sub(w.since)), w.brief(r))
 	if !to.terminal {
 		_, err := fmt.Fprintln(to, text)
 		return err
@@ -81,7 +81,7 @@ func (w *watching) block(to screen, r round) error {
 			return nil
 		}
 	}
-	return writeReport(to, r.report, w.opts)
+	return writeReport(to, r, w.opts)
 }
 
 // brief is a round in a line.
@@ -126,7 +126,7 @@ func essence(r round) string {
 		fmt.Fprintln(&b, u.Alias, withoutDigits(message(u.Err)))
 	}
 	for _, d := range r.report.Databases {
-		fmt.Fprintln(&b, d.Alias, d.Others, d.SlotsMax > 0 && d.SlotsUsed >= d.SlotsMax)
+		fmt.Fprintln(&b, d.Alias, d.SlotsUsed > 0 && d.SlotsUsed >= d.SlotsMax)
 	}
 	fmt.Fprintln(&b, withoutDigits(message(r.err)))
 	return b.String()
