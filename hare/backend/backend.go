@@ -84,6 +84,10 @@ type Call struct {
 	// ReadOnly: hare rendered SQL itself as a SELECT, so that it does not write. A distributed transaction commits
 	// a database in which only such statements ran without preparing it.
 	ReadOnly bool
+	// Lasting: the program wrote SQL itself, and it may leave something in the session that outlives its transaction: a
+	// setting, an advisory lock, a held cursor, a temporary table. A backend whose sessions keep such things cleans the
+	// session, or closes it, before it goes back to the pool.
+	Lasting bool
 }
 
 // Answer is what a server says to control statements.
