@@ -85,8 +85,8 @@ type Call struct {
 	// a database in which only such statements ran without preparing it.
 	ReadOnly bool
 	// Lasting: the program wrote SQL itself, and it may leave something in the session that outlives its transaction: a
-	// setting, an advisory lock, a held cursor, a temporary table. A backend whose sessions keep such things cleans the
-	// session, or closes it, before it goes back to the pool.
+	// setting, an advisory lock, a held cursor, a temporary table. The sessions of a server are cleaned before they go
+	// back to the pool; those of SQLite, whose pragmas a program may mean to keep, are left as they are.
 	Lasting bool
 }
 
