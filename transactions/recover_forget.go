@@ -2,7 +2,6 @@ package transactions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hare-go/hare/hare"
@@ -22,7 +21,7 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	r.settle(ctx, false)
 	r.verified(ctx, d)
 	for _, e := range r.report.Entries {
-		if e.State != StateMixed && !errors.Is(e.Err, errOtherServer) && !errors.Is(e.Err, errFailedOver) {
+		if !final(e.Err) {
 			return &hare.QueryError{Reason: fmt.Sprintf("%s can still be finished on %q (%s): run: hare distributed-recover --coordinator %s --xid %s --finish", r.forget, e.Alias, e.Reason, r.alias, r.forget)}
 		}
 	}
