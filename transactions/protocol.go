@@ -76,8 +76,8 @@ func (b *branch) prepare(ctx context.Context) error {
 	case session.Done:
 		b.vote = votePrepared
 		b.xact = prepared{Alias: b.alias, GID: b.gid, identity: b.server.identity}
-		if len(row) == 4 {
-			b.xact.XactID, b.xact.identity = row[0], identity{System: row[1], OID: row[2], Name: row[3]}
+		if len(row) == 5 {
+			b.xact.XactID, b.xact.identity, b.xact.Timeline = row[0], identity{System: row[1], OID: row[2], Name: row[3]}, row[4]
 		}
 		return nil
 	case session.Unknown:
@@ -89,7 +89,8 @@ func (b *branch) prepare(ctx context.Context) error {
 
 // xactSQL is what the row of the decision keeps of a participant: by its transaction id "gone" can be told from
 // "committed" (PostgreSQL documentation, System Information Functions).
-const xactSQL = `SELECT pg_current_xact_id(), c.system_identifier, d.oid, d.datname FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+const xactSQL = `SELECT pg_current_xact_id(), c.system_identifier, d.oid, d.datname, ` + timelineSQL + `
+FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
 
 // commitReader commits a branch that certainly wrote nothing: it has no transaction id. Its part cannot be undone because
 // there is none.
@@ -147,7 +148,7 @@ func (c *call) decide(ctx context.Context) (session.Outcome, error) {
 		for i, b := range waiting {
 			rows[i] = b.xact
 		}
-		insert, err := insertDecision(c.xid, c.coordinator.alias, rows)
+		insert, err := insertDecision(c.xid, c.coordinator.alias, c.coordinator.server.coordinator, rows)
 		if err != nil {
 			return session.NotDone, err
 		}
@@ -168,6 +169,10 @@ func (c *call) rejected(err error) error {
 	case answer.SQLState == "23505" && answer.Table == "hare_distributed_decisions":
 		return &hare.TransactionError{Alias: c.coordinator.alias, Err: err,
 			Reason: "recovery took this call for dead and has rolled it back before it was decided; it may be run again (recover with a larger --older-than to leave slow calls alone)"}
+	case answer.SQLState == "23502" && answer.Table == "hare_distributed_decisions":
+		forget(c.coordinator.db) // the next call asks anew
+		return &hare.TransactionError{Alias: c.coordinator.alias, Err: err, Reason: "its connection led to " + c.coordinator.server.String() +
+			" before, and leads to another database now, which does not know this coordinator: nothing is decided there"}
 	case answer.SQLState == "42P01":
 		forget(c.coordinator.db) // the tables were dropped: the next call makes them again
 	}

@@ -149,6 +149,7 @@ func (r *recovery) finishOne(ctx context.Context, f *found, e *Entry) {
 		if !ok {
 			p = prepared{GID: e.GID}
 		}
+		p.Timeline = "" // it was seen prepared here, so that this server has not lost it
 		return commitDecided(ctx, f.conn, p)
 	})
 	switch {

@@ -1,9 +1,6 @@
 package transactions
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Report is what [Recover] found and did.
 type Report struct {
@@ -64,7 +61,7 @@ type Entry struct {
 
 // CanForget reports that recovery can do nothing about the entry, so that [Forget] may give its transaction up.
 func (e Entry) CanForget() bool {
-	return e.State == StateMixed || errors.Is(e.Err, errOtherServer)
+	return e.State == StateMixed || final(e.Err)
 }
 
 // Participant is what one participant has of a transaction that is decided as committed.
@@ -81,7 +78,7 @@ const (
 	WritesCommitted Writes = "committed" // it has them
 	WritesPrepared  Writes = "prepared"  // it will have them
 	WritesLost      Writes = "lost"      // somebody rolled them back
-	WritesUnknown   Writes = "unknown"   // it was not reached, or has forgotten what became of a transaction so old
+	WritesUnknown   Writes = "unknown"   // it was not reached, or cannot tell
 )
 
 // Action is what a prepared transaction needs.

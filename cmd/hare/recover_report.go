@@ -19,6 +19,9 @@ import (
 // Of a round that ended early it prints what there is, and no conclusions.
 func writeReport(to screen, r round, opts recoverOptions) error {
 	p := page{screen: to, opts: opts}
+	for _, u := range r.report.Unreachable {
+		p.unanswered = append(p.unanswered, u.Alias)
+	}
 	p.entries(r.report.Entries)
 	p.unreachable(r.report.Unreachable)
 	switch {
@@ -41,7 +44,8 @@ func writeReport(to screen, r round, opts recoverOptions) error {
 type page struct {
 	screen
 	strings.Builder
-	opts recoverOptions
+	opts       recoverOptions
+	unanswered []string // the aliases that have a line of their own
 }
 
 // Write is that of the page, not of the screen.
@@ -150,9 +154,7 @@ const worthVacuum = 10_000_000
 // details tell about an entry what its columns do not.
 func (p *page) details(e transactions.Entry) (lines []string) {
 	lines = append(lines, "why: "+e.Reason)
-	// Of a decision alone, without an owner of anything prepared, the reason tells all, or that the database does not
-	// answer; with what error, is told once below.
-	if e.State == transactions.StateFailed && e.Err != nil && e.Owner != "" {
+	if e.Err != nil && !slices.Contains(p.unanswered, e.Alias) {
 		lines = append(lines, "error: "+e.Err.Error())
 	}
 	if e.XactAge >= worthVacuum {
@@ -171,7 +173,7 @@ func (o recoverOptions) nextFor(e transactions.Entry) string {
 	case e.State == transactions.StateMixed:
 		return "repair the data, then give the transaction up. This tells how, and changes nothing:"
 	case e.CanForget():
-		return "configure a connection to its database and run this again. If it is gone for good, this tells what to do, and changes nothing:"
+		return "if that cannot be mended, the transaction can be given up. This tells how, and changes nothing:"
 	case e.Action != transactions.ActionNone && errors.As(e.Err, &refused) && refused.SQLState == "42501":
 		return fmt.Sprintf("in %s let %q log in as %q, and run this again", o.config, e.Alias, e.Owner)
 	}
