@@ -124,7 +124,7 @@ func together(entries []transactions.Entry) [][]transactions.Entry {
 		}
 		return age
 	}
-	slices.SortStableFunc(groups, func(a, b []transactions.Entry) int { return int(oldest(b)/time.Second - oldest(a)/time.Second) })
+	slices.SortStableFunc(groups, func(a, b []transactions.Entry) int { return cmp.Compare(oldest(b), oldest(a)) })
 	return groups
 }
 

@@ -50,7 +50,11 @@ func (w *watching) show(r round) error {
 	if w.opts.format == "json" {
 		return writeJSON(w.out, r, w.opts, "")
 	}
-	to := screenOf(w.out, os.Getenv)
+	return w.tell(screenOf(w.out, os.Getenv), r)
+}
+
+// tell is show for people.
+func (w *watching) tell(to screen, r round) error {
 	if found := essence(r); found != w.last || w.since.IsZero() || r.wrote() {
 		w.last, w.since = found, r.at
 		return w.block(to, r)
