@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/transactions"
 )
@@ -143,10 +144,13 @@ func (o recoverOptions) next(err error) string {
 		refused *hare.DatabaseError
 		lost    *hare.ConnectionError
 		late    *hare.TimeoutError
+		unable  *features.UnsupportedError
 	)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "name the configuration with --config FILE"
+	case errors.As(err, &unable):
+		return "name the connection to a PostgreSQL database that coordinates distributed transactions"
 	case errors.As(err, &lost), errors.As(err, &late):
 		return fmt.Sprintf("the decisions are in the database of %q: when it answers, run this again. Until then everything stays as it is", o.coordinator)
 	case errors.As(err, &refused) && refused.SQLState == "42501":
