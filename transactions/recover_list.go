@@ -27,11 +27,15 @@ type found struct {
 const listSQL = `SELECT gid, owner::text, extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)::bigint, transaction::text, database = current_database()
 FROM pg_prepared_xacts ORDER BY prepared`
 
-// tablesSQL lists the tables that prepared transactions hold locks on: their locks belong to no session, and their virtual
-// transaction is -1/ and the transaction id (PostgreSQL documentation, view pg_locks).
-const tablesSQL = `SELECT l.virtualtransaction, json_agg(DISTINCT l.relation::regclass::text)::text
-FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
-WHERE l.locktype = 'relation' AND l.virtualtransaction LIKE '-1/%' AND c.relkind IN ('r', 'p') GROUP BY 1`
+// tablesSQL lists the tables that prepared transactions hold locks on. Their locks belong to no process; which lock is whose
+// tells the virtual transaction, which is that of the lock on the transaction's own id (PostgreSQL documentation, view
+// pg_locks).
+const tablesSQL = `SELECT own.transactionid::text, json_agg(DISTINCT l.relation::regclass::text)::text
+FROM pg_locks own
+JOIN pg_locks l ON l.virtualtransaction = own.virtualtransaction AND l.pid IS NULL AND l.locktype = 'relation'
+JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')
+WHERE own.locktype = 'transactionid' AND own.pid IS NULL AND own.granted
+	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY 1`
 
 // list lists the prepared transactions of every other database, all at once, each within its own time.
 func (r *recovery) list(ctx context.Context, connections *hare.Connections) {
@@ -138,7 +142,7 @@ func (f *found) findTables(ctx context.Context) error {
 	for _, row := range rows {
 		holder, _ := row[0].(string)
 		tables, _ := row[1].(string)
-		if i := slices.Index(f.xacts, strings.TrimPrefix(holder, "-1/")); i >= 0 {
+		if i := slices.Index(f.xacts, holder); i >= 0 {
 			if err := json.Unmarshal([]byte(tables), &f.prepared[i].Tables); err != nil {
 				return hare.ErrorFrom(f.alias, tablesSQL, err)
 			}
