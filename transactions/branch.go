@@ -68,7 +68,8 @@ func (c *call) attempt(ctx context.Context) *call {
 		c.again(ctx)
 	}
 	c.seen.xid = ""
-	fresh := &call{set: c.set, seen: c.seen, began: time.Now(), connections: c.connections}
+	fresh := &call{set: c.set, seen: c.seen, began: time.Now(), connections: c.connections,
+		branches: make([]*branch, 0, len(c.branches))}
 	for _, b := range c.branches {
 		fresh.branches = append(fresh.branches, &branch{alias: b.alias, client: b.client, db: b.db})
 	}

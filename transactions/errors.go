@@ -201,6 +201,14 @@ func (e *RollbackPendingError) Error() string {
 // Unwrap gives the reason of the rollback and the causes of what is pending.
 func (e *RollbackPendingError) Unwrap() []error { return append([]error{e.Err}, causes(e.Pending)...) }
 
+func isRollbackPending(err error) bool {
+	if err == nil {
+		return false
+	}
+	var pending *RollbackPendingError
+	return errors.As(err, &pending)
+}
+
 // AbortError says that a transaction was rolled back everywhere, for the reason in Err: a distributed one after its
 // function had returned nil, or any because its function returned the error of another transaction, whose outcome is not to
 // be taken for this one's. Nothing is left; it may be run again if the reason allows.

@@ -101,6 +101,15 @@ func (s *passes) each(observe func(coordinator string, p *lastPass)) error {
 	return nil
 }
 
+// fresh is each of those that still tell something at the time.
+func (s *passes) fresh(now time.Time, observe func(coordinator string, p *lastPass)) error {
+	return s.each(func(coordinator string, p *lastPass) {
+		if now.Before(p.until) {
+			observe(coordinator, p)
+		}
+	})
+}
+
 // observer takes one value of a gauge, and what it is of besides the coordinator.
 type observer func(value int64, of ...attribute.KeyValue)
 
@@ -108,11 +117,7 @@ type observer func(value int64, of ...attribute.KeyValue)
 func gauge(name, unit, description string, tell func(p *lastPass, observe observer)) metric.Int64ObservableGauge {
 	return made(meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			now := time.Now()
-			return recent.each(func(coordinator string, p *lastPass) {
-				if now.After(p.until) {
-					return
-				}
+			return recent.fresh(time.Now(), func(coordinator string, p *lastPass) {
 				tell(p, func(value int64, of ...attribute.KeyValue) {
 					o.Observe(value, metric.WithAttributes(append(of, coordinatorKey.String(coordinator))...))
 				})

@@ -2,7 +2,6 @@ package transactions
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -65,8 +64,8 @@ func (c *call) again(ctx context.Context) {
 	c.log(ctx, slog.LevelDebug, "distributed transaction: retry", slog.String("xid", w.xid), slog.Int("attempt", w.attempt), slog.Any("error", w.err))
 }
 
-// phase begins a phase. Its context carries the phase's span; done ends it with what came of it.
-func (c *call) phase(ctx context.Context, name phase) (inside context.Context, done func(error)) {
+// phase begins a phase. The context that it returns carries the phase's span, the function ends it with what came of it.
+func (c *call) phase(ctx context.Context, name phase) (context.Context, func(error)) {
 	if name != phaseRollback {
 		c.seen.reached = name
 	}
@@ -114,8 +113,7 @@ func (c *call) ended(ctx context.Context, err error) {
 	w := c.seen
 	w.outcome, w.err = OutcomeOf(err), err
 	level := slog.LevelDebug
-	var pending *RollbackPendingError
-	if errors.As(err, &pending) || w.outcome != Committed && w.outcome != RolledBack {
+	if w.outcome != Committed && w.outcome != RolledBack || isRollbackPending(err) {
 		level = slog.LevelWarn
 	}
 	if !c.set.logger.Enabled(ctx, level) {
@@ -123,7 +121,7 @@ func (c *call) ended(ctx context.Context, err error) {
 	}
 	attrs := []slog.Attr{slog.String("xid", c.xid), slog.String("outcome", w.outcome.String()), slog.String("phase", string(w.reached)),
 		slog.Int("attempt", w.attempt), slog.Duration("duration", time.Since(c.began)), slog.Any("participants", c.participantAliases()), failure(err)}
-	if next := nextCommand(err); next != "" {
+	if next := nextCommand(err); next != "" && level == slog.LevelWarn {
 		attrs = append(attrs, slog.String("next", next))
 	}
 	c.log(ctx, level, "distributed transaction: end", attrs...)
