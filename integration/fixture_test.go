@@ -5,7 +5,9 @@ package integration
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -222,12 +224,15 @@ func (f *trio) decisions(where string) int64 {
 // recover runs recovery at age 0 and returns its report.
 func (f *trio) recover(opts ...transactions.RecoverOption) transactions.Report {
 	f.Helper()
-	report, err := transactions.Recover(f.ctx, coordinator, append([]transactions.RecoverOption{transactions.OlderThan(0)}, opts...)...)
+	report, err := transactions.Recover(f.ctx, coordinator, append([]transactions.RecoverOption{transactions.OlderThan(0), unheard}, opts...)...)
 	if err != nil {
 		f.Fatal(err)
 	}
 	return report
 }
+
+// unheard keeps what recovery tells out of the test's output.
+var unheard = transactions.RecoverLogger(slog.New(slog.DiscardHandler))
 
 // as asserts that err is a T, and returns it.
 func as[T error](t *testing.T, err error) T {
@@ -265,6 +270,16 @@ func failOn(n int, alias string, match func(sql string) bool) func(context.Conte
 		default:
 			return nil
 		}
+	}
+}
+
+// always makes a plan fail every call on an alias that is an op, or whose SQL has a part.
+func always(alias, part, op string) faults.Fault {
+	return func(_ context.Context, e faults.Event) error {
+		if e.Alias == alias && (part != "" && strings.Contains(e.SQL, part) || e.Op == op) {
+			return faults.ErrInjected
+		}
+		return nil
 	}
 }
 
