@@ -118,7 +118,8 @@ type prepared struct {
 	Alias string `json:"alias"`
 	GID   string `json:"gid"`
 	identity
-	XactID string `json:"xact"` // its transaction id there, pg_current_xact_id
+	XactID   string `json:"xact"`     // its transaction id there, pg_current_xact_id
+	Timeline string `json:"timeline"` // of that server's log: another one may give the same transaction id to something else
 }
 
 // insertDecision writes the decision to commit.

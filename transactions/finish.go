@@ -15,6 +15,8 @@ import (
 var (
 	// errRolledBack: the decision says commit, and the participant's transaction was rolled back by somebody else.
 	errRolledBack = errors.New("its prepared transaction was rolled back although the decision is to commit")
+	// errFailedOver: the server was promoted since, and is without a transaction that the old one had prepared.
+	errFailedOver = errors.New("this server was promoted from a standby, or restored, after the transaction was prepared, and does not have it: whether its commit got here cannot be told")
 	// errGone: there is no prepared transaction of that GID.
 	errGone = errors.New("there is no prepared transaction of that GID")
 	// errAtWork: the server process that prepares has not ended yet.
@@ -32,29 +34,37 @@ func finishPrepared(ctx context.Context, conn backend.Conn, verb, gid string) er
 	return err
 }
 
-// xactStatus is what became of a transaction: "committed", "aborted", "in progress", or empty when it is too old for the
-// server to know.
-func xactStatus(ctx context.Context, conn backend.Conn, xact string) (string, error) {
-	answer, err := conn.Control(ctx, fmt.Sprintf(`SELECT pg_xact_status(%s::xid8)`, literal(xact)))
-	if err != nil || len(answer.Row) != 1 {
-		return "", err
-	}
-	return answer.Row[0], nil
-}
+// timeline is the timeline of the server's log. It changes when a standby is promoted (PostgreSQL documentation, Timelines).
+const timeline = `substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)`
 
 // commitDecided commits a prepared transaction whose decision is durable. One that is gone was finished by somebody else,
-// who can only have committed it, unless a hand has interfered: its transaction id tells.
+// who can only have committed it, unless a hand has interfered or the server is not the one that prepared it.
 func commitDecided(ctx context.Context, conn backend.Conn, p prepared) error {
 	err := finishPrepared(ctx, conn, "COMMIT", p.GID)
 	if !errors.Is(err, errGone) || p.XactID == "" {
 		return err
 	}
-	switch status, err := xactStatus(ctx, conn, p.XactID); {
+	return committed(ctx, conn, p)
+}
+
+// committed makes sure that a transaction that is not prepared any more has committed: its transaction id tells. A server
+// that has forgotten so old an id leaves it at that.
+func committed(ctx context.Context, conn backend.Conn, p prepared) error {
+	if p.XactID == "" {
+		return nil
+	}
+	answer, err := conn.Control(ctx, fmt.Sprintf(`SELECT %[1]s, CASE WHEN %[2]s IN ('', %[1]s) THEN pg_xact_status(%[3]s::xid8) END`,
+		timeline, literal(p.Timeline), literal(p.XactID)))
+	switch {
 	case err != nil:
 		return err
-	case status == "aborted":
+	case len(answer.Row) != 2:
+		return fmt.Errorf("the server does not say what became of transaction %s", p.XactID)
+	case p.Timeline != "" && answer.Row[0] != p.Timeline:
+		return errFailedOver
+	case answer.Row[1] == "aborted":
 		return errRolledBack
-	case status == "in progress":
+	case answer.Row[1] == "in progress":
 		return errAtWork // somebody is committing it at this moment
 	}
 	return nil
@@ -114,7 +124,7 @@ func (b *branch) persist(ctx context.Context, act func(context.Context, backend.
 		try, cancel := context.WithTimeout(ctx, tryTime)
 		err := act(try, conn)
 		cancel()
-		if err == nil || errors.Is(err, errRolledBack) {
+		if err == nil || errors.Is(err, errRolledBack) || errors.Is(err, errFailedOver) {
 			return err
 		}
 	}
@@ -127,7 +137,7 @@ func (b *branch) retry(ctx context.Context, act func(context.Context, backend.Co
 	var last error
 	for pause := firstTryPause; ; pause = min(2*pause, lastTryPause) {
 		err := b.once(ctx, act)
-		if err == nil || errors.Is(err, errRolledBack) || errors.Is(err, errOtherServer) {
+		if err == nil || errors.Is(err, errRolledBack) || errors.Is(err, errOtherServer) || errors.Is(err, errFailedOver) {
 			return err
 		}
 		if last == nil || ctx.Err() == nil { // the last try's own words, not that time was up

@@ -76,8 +76,8 @@ func (b *branch) prepare(ctx context.Context) error {
 	case session.Done:
 		b.vote = votePrepared
 		b.xact = prepared{Alias: b.alias, GID: b.gid, identity: b.server.identity}
-		if len(row) == 4 {
-			b.xact.XactID, b.xact.identity = row[0], identity{System: row[1], OID: row[2], Name: row[3]}
+		if len(row) == 5 {
+			b.xact.XactID, b.xact.identity, b.xact.Timeline = row[0], identity{System: row[1], OID: row[2], Name: row[3]}, row[4]
 		}
 		return nil
 	case session.Unknown:
@@ -88,8 +88,9 @@ func (b *branch) prepare(ctx context.Context) error {
 }
 
 // xactSQL is what the row of the decision keeps of a participant: by its transaction id "gone" can be told from
-// "committed" (PostgreSQL documentation, System Information Functions).
-const xactSQL = `SELECT pg_current_xact_id(), c.system_identifier, d.oid, d.datname FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+// "committed" (PostgreSQL documentation, System Information Functions), as long as the server is on the same timeline.
+const xactSQL = `SELECT pg_current_xact_id(), c.system_identifier, d.oid, d.datname, ` + timeline + `
+FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
 
 // commitReader commits a branch that certainly wrote nothing: it has no transaction id. Its part cannot be undone because
 // there is none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -141,22 +142,27 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) bool 
 			return e.State == StateDone || e.State == StateGone
 		}
 	}
-	if p.XactID == "" {
-		return true
-	}
 	inTime, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
-	status, err := xactStatus(inTime, f.conn, p.XactID)
-	if err != nil {
+	err := committed(inTime, f.conn, p)
+	entry := Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, Err: err}
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, errAtWork):
+		return false
+	case errors.Is(err, errRolledBack):
+		entry.State = StateMixed
+		entry.Reason = "the decision to commit is durable, but somebody rolled the prepared transaction back: repair the data of this database by hand"
+	case errors.Is(err, errFailedOver):
+		entry.State = StateFailed
+		entry.Reason = "the decision to commit is durable, but this server was promoted or restored since: look whether its data has the transaction, and repair it by hand if not"
+	default:
 		r.lost(f, err)
 		return false
 	}
-	if status == "aborted" {
-		err = errRolledBack
-		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateMixed, Err: err,
-			Reason: "the decision to commit is durable, but somebody rolled the prepared transaction back: repair the data of this database by hand"})
-	}
-	return err == nil && status != "in progress"
+	r.report.Entries = append(r.report.Entries, entry)
+	return false
 }
 
 // lost notes that a database that answered before does not answer any more.

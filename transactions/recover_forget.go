@@ -22,7 +22,7 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	r.settle(ctx, false)
 	r.verified(ctx, d)
 	for _, e := range r.report.Entries {
-		if e.State != StateMixed && !errors.Is(e.Err, errOtherServer) {
+		if e.State != StateMixed && !errors.Is(e.Err, errOtherServer) && !errors.Is(e.Err, errFailedOver) {
 			return &hare.QueryError{Reason: fmt.Sprintf("%s can still be finished on %q (%s): run: hare distributed-recover --coordinator %s --xid %s --finish", r.forget, e.Alias, e.Reason, r.alias, r.forget)}
 		}
 	}

@@ -34,7 +34,8 @@ var allowed = map[string][]string{
 	"integration/servers":     {pgx, "github.com/ory/dockertest/v3"},
 	"integration/withservers": {"integration/servers"},
 	"integration/faults":      {"features", "hare/backend"},
-	"integration/demo":        {pgx},
+	"integration/proxy":       {},
+	"integration/demo":        {"integration/proxy", pgx},
 }
 
 const (
