@@ -27,7 +27,8 @@ type order struct {
 	Text         string
 	Call         int64 // the call at which it waits
 	After        bool  // it has run by then
-	Gone         bool  // it is lost, and every later one
+	Lost         bool  // it, or its answer, is lost then
+	Gone         bool  // so is every later one
 	Background   bool  // what hare does after the end of a call counts as well
 	TillSIGTERM  bool  // it waits for this signal, by which its context is cancelled
 	PhaseTimeout time.Duration
@@ -107,18 +108,15 @@ func (p *program) round(o order) {
 		} else {
 			<-p.goOn
 		}
-		if o.Gone {
+		if o.Lost {
 			return faults.ErrInjected
 		}
 		return nil
 	}}
 	k.arm(p.plan, o.Call, counts)
 	ctx := context.WithValue(hare.WithConnections(p.ctx, p.conns), mark{}, true)
-	opts := []transactions.Option{silent}
-	if t := o.PhaseTimeout; t > 0 {
-		opts = append(opts, transactions.PhaseTimeouts(transactions.Phases{Decide: t, Deliver: t, Rollback: t}))
-	}
-	err := transactions.Distributed(ctx, o.Databases[0], o.Databases[1:], func(d *hare.Distributed) error { return write(d, o.Text, o.Databases...) }, opts...)
+	err := transactions.Distributed(ctx, o.Databases[0], o.Databases[1:], func(d *hare.Distributed) error { return write(d, o.Text, o.Databases...) },
+		silent, phases(o.PhaseTimeout))
 	p.say(word{End: endOf(err), Canceled: errors.Is(err, context.Canceled)})
 }
 
@@ -154,6 +152,17 @@ func (s *sweep) start() *child {
 		s.Fatal(err)
 	}
 	s.Cleanup(c.kill)
+	return c
+}
+
+// startUsed starts the program and lets it make its first call.
+func (s *sweep) startUsed() *child {
+	s.Helper()
+	c := s.start()
+	c.order(order{Text: s.next(), Call: never})
+	if w, _ := c.heard(); w.End == nil || w.End.Outcome != transactions.Committed {
+		s.Fatalf("the first call of a program: %+v\n%s", w, &c.stderr)
+	}
 	return c
 }
 

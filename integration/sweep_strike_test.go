@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/hare-go/hare/integration/faults"
 	"github.com/hare-go/hare/transactions"
@@ -100,6 +101,16 @@ func (a *armed) String() string {
 func describe(e faults.Event) string {
 	sql := strings.Join(strings.Fields(e.SQL), " ")
 	return fmt.Sprintf("%s, %s %s", e.Alias, e.Op, sql[:min(len(sql), 60)])
+}
+
+// phases bounds the phases whose work is tried again until they end. 0 is for calls that a busy machine must not keep from
+// their end.
+func phases(limit time.Duration) transactions.Option {
+	const patient = 2 * time.Minute
+	if limit == 0 {
+		limit = patient
+	}
+	return transactions.PhaseTimeouts(transactions.Phases{Prepare: patient, Decide: limit, Deliver: limit, Rollback: limit})
 }
 
 // silent keeps warnings about what is done to the calls out of the tests' output.

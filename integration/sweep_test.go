@@ -95,18 +95,18 @@ const shortest = 100 * time.Millisecond
 // round runs the transaction with its i-th call hit, and checks what has come of it.
 func (s *sweep) round(of deed, k strike, i int64, subject *hare.Connections) *armed {
 	s.Helper()
-	for limit := shortest; ; limit *= 2 {
-		opts := []transactions.Option{silent}
-		if k.gone {
-			opts = append(opts, transactions.PhaseTimeouts(transactions.Phases{Decide: limit, Deliver: limit, Rollback: limit}))
-		}
+	limit := time.Duration(0)
+	if k.gone {
+		limit = shortest
+	}
+	for ; ; limit *= 2 {
 		text := s.next()
 		ctx, cancel := context.WithCancel(context.WithValue(hare.WithConnections(s.Context(), subject), mark{}, true))
 		if k.cancels {
 			k.act = func(faults.Event) error { cancel(); return nil }
 		}
 		a := k.arm(s.plan, i, marked)
-		err := transactions.Distributed(ctx, coordinator, s.participants(), func(d *hare.Distributed) error { return of.do(s, d, text) }, opts...)
+		err := transactions.Distributed(ctx, coordinator, s.participants(), func(d *hare.Distributed) error { return of.do(s, d, text) }, silent, phases(limit))
 		s.plan.Set(nil, nil)
 		cancel()
 		at := a.String()
@@ -148,7 +148,7 @@ func TestFailEveryCallOfTheFirstUse(t *testing.T) {
 		text := s.next()
 		a := k.arm(s.plan, i, everything)
 		err := transactions.Distributed(hare.WithConnections(s.Context(), subject), coordinator, s.participants(),
-			func(d *hare.Distributed) error { return s.write(d, text) }, silent)
+			func(d *hare.Distributed) error { return s.write(d, text) }, silent, phases(0))
 		subject.Close() // waits for what is done in the background
 		s.plan.Set(nil, nil)
 		s.check(a.String(), text, endOf(err))
