@@ -20,7 +20,7 @@ import (
 // Field case 28. W8.
 func TestFieldDecisionSurvivesACrashOfItsServer(t *testing.T) {
 	t.Parallel()
-	server := ownServer(t, servers.Options{Settings: map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s"}})
+	server := ownServer(t, servers.Options{Fast: true, Settings: map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s"}})
 	database, err := server.CreateDatabase(t.Context(), "c")
 	if err != nil {
 		t.Fatal(err)
