@@ -11,8 +11,8 @@ import (
 // the session is there: the settings it was opened with, and statements, which are prepared anew.
 func TestLasting(t *testing.T) {
 	address := servers.Database(t)
-	p := newProxy(t, address, nil)
-	db := open(t, through(t, address, p.host()), "max_size=1", "lock_timeout=4321")
+	p := newProxy(t, address)
+	db := open(t, through(t, address, p.Host()), "max_size=1", "lock_timeout=4321")
 	lend := func(use func(conn backend.Conn)) {
 		t.Helper()
 		conn, err := db.Acquire(t.Context())
@@ -57,10 +57,10 @@ func TestLasting(t *testing.T) {
 		})
 	}
 	lend(func(conn backend.Conn) { run(t, conn, "SELECT 1") })
-	same(t, "round trips of a statement that leaves nothing", 1, p.counting(func() {
+	same(t, "round trips of a statement that leaves nothing", 1, counting(p, func() {
 		lend(func(conn backend.Conn) { run(t, conn, "SELECT 1") })
 	}))
-	same(t, "round trips of one that may", 2, p.counting(func() { leave("SET lock_timeout = 1") }))
+	same(t, "round trips of one that may", 2, counting(p, func() { leave("SET lock_timeout = 1") }))
 }
 
 // TestLastingAndBroken: a session that cannot be cleaned is not used again.
