@@ -144,6 +144,9 @@ func (l *link) ask(near, far net.Conn, m message) {
 				}
 			}
 		}
+		if struck != nil && struck.Do == Spoil {
+			m = m.spoiled(struck.Statement)
+		}
 		if l.sends(m) {
 			_, _ = out.Write(m.raw)
 		}
