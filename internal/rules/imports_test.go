@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"integration/withservers": {"integration/servers"},
 	"integration/faults":      {"features", "hare/backend"},
 	"integration/demo":        {pgx},
+	"integration/chaos":       {"hare", "query", "transactions", "backends/postgres", "integration/servers", pgx},
 }
 
 const (
