@@ -36,6 +36,7 @@ var createTables = []string{
 	`ALTER TABLE ` + decisionsTable + ` ADD COLUMN IF NOT EXISTS outcome text NOT NULL DEFAULT 'commit' CHECK (outcome IN ('commit', 'abort'))`,
 	`ALTER TABLE ` + decisionsTable + ` ADD COLUMN IF NOT EXISTS participants jsonb NOT NULL DEFAULT '[]'`,
 	`CREATE INDEX IF NOT EXISTS hare_distributed_decisions_unresolved ON ` + decisionsTable + ` (created_at) WHERE resolved_at IS NULL`,
+	`CREATE INDEX IF NOT EXISTS hare_distributed_decisions_resolved ON ` + decisionsTable + ` (resolved_at) WHERE resolved_at IS NOT NULL`,
 	`CREATE TABLE IF NOT EXISTS ` + coordinatorTable + ` (
 	singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
 	id text NOT NULL,
@@ -47,7 +48,7 @@ var createTables = []string{
 
 // tablesLock makes several processes that meet a new coordinator at once create its tables one after the other. The number
 // is "hare_dtx" in ASCII.
-const tablesLock = `SELECT pg_advisory_xact_lock(7521962890172458104)`
+const tablesLock = `SELECT pg_advisory_xact_lock(7521418632403121272)`
 
 // haveTables tells whether the tables are there, in today's form, without writing: a role without CREATE can coordinate
 // once they exist.

@@ -62,7 +62,7 @@ func Distributed(ctx context.Context, coordinator string, participants []string,
 	if err != nil {
 		return err
 	}
-	return retry(ctx, set.retries, retryable, func() error { return c.attempt().run(ctx, fn) })
+	return retry(ctx, set.retries, retryableAnywhere, func() error { return c.attempt().run(ctx, fn) })
 }
 
 // run is the protocol.

@@ -44,26 +44,50 @@ func (o Outcome) String() string {
 // OutcomeOf answers the question that callers ask about the error of [Atomic] or [Distributed]: what is in the
 // databases now? nil is Committed.
 func OutcomeOf(err error) Outcome {
-	var (
-		mixed     *MixedOutcomeError
-		partial   *PartiallyCommittedError
-		ambiguous *CommitAmbiguousError
-		unknown   *CommitUnknownError
-		hook      *HookError
-	)
-	switch {
-	case err == nil:
-		return Committed
-	case errors.As(err, &mixed):
-		return Mixed
-	case errors.As(err, &partial):
-		return PartiallyCommitted
-	case errors.As(err, &ambiguous), errors.As(err, &unknown):
-		return Ambiguous
-	case errors.As(err, &hook) && hook.Committed:
+	if err == nil {
 		return Committed
 	}
-	return RolledBack
+	outcome, _ := end(err)
+	return outcome
+}
+
+// end is the outcome in the outermost error that tells one: what it wraps may be about another transaction.
+func end(err error) (outcome Outcome, told bool) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *MixedOutcomeError:
+		return Mixed, true
+	case *PartiallyCommittedError:
+		return PartiallyCommitted, true
+	case *CommitAmbiguousError, *CommitUnknownError:
+		return Ambiguous, true
+	case *AbortError, *RollbackPendingError:
+		return RolledBack, true
+	case *HookError:
+		if e.Committed {
+			return Committed, true
+		}
+		return RolledBack, false // what was rolled back has an error of its own
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return end(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if outcome, told = end(inner); told {
+				return outcome, true
+			}
+		}
+	}
+	return RolledBack, false
+}
+
+// rolledBack is the error of a transaction that was rolled back because of cause: cause itself, unless it would be taken for
+// the outcome, being the error of another transaction.
+func rolledBack(xid string, cause error) error {
+	if outcome, _ := end(cause); outcome == RolledBack {
+		return cause
+	}
+	return &AbortError{XID: xid, Err: cause}
 }
 
 // ParticipantState is one participant of a distributed transaction that has not ended as it should.
@@ -178,15 +202,19 @@ func (e *RollbackPendingError) Error() string {
 // Unwrap gives the reason of the rollback and the causes of what is pending.
 func (e *RollbackPendingError) Unwrap() []error { return append([]error{e.Err}, causes(e.Pending)...) }
 
-// AbortError says that a distributed transaction was rolled back everywhere, for the reason in Err, after its
-// participants had begun to prepare. Nothing is left; it may be run again if the reason allows.
+// AbortError says that a transaction was rolled back everywhere, for the reason in Err: a distributed one after its
+// participants had begun to prepare, or any because its function returned the error of another transaction, whose outcome
+// is not to be taken for this one's. Nothing is left; it may be run again if the reason allows.
 type AbortError struct {
-	XID string
+	XID string // empty for Atomic
 	Err error
 }
 
 // Error gives the reason and the transaction.
 func (e *AbortError) Error() string {
+	if e.XID == "" {
+		return fmt.Sprintf("%v (the transaction in which this happened is rolled back)", e.Err)
+	}
 	return fmt.Sprintf("%v (distributed transaction %s is rolled back)", e.Err, e.XID)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,10 +28,25 @@ func (c *call) prepare(ctx context.Context) error {
 	if err := firstError(c.each(func(b *branch) error { return b.seal(inTime) })); err != nil {
 		return err
 	}
-	if err := firstError(together(c.participants(), func(b *branch) error { return b.prepare(inTime) })); err != nil {
+	errs := c.each(func(b *branch) error {
+		if b == c.coordinator {
+			return c.show(inTime)
+		}
+		return b.prepare(inTime)
+	})
+	if err := firstError(append(errs[1:], errs[0])); err != nil { // what a participant says tells more
 		return err
 	}
 	return ctx.Err()
+}
+
+// show makes the call visible as alive while its participants wait: the coordinator's transaction is open under the name
+// that recovery looks for, also when fn did nothing there.
+func (c *call) show(ctx context.Context) error {
+	if !slices.ContainsFunc(c.participants(), func(b *branch) bool { return b.tx.Begun() }) {
+		return nil
+	}
+	return hare.ErrorFrom(c.coordinator.alias, "BEGIN", c.coordinator.tx.Begin(ctx))
 }
 
 // seal ends the part of fn in the branch, and finds out whether it has failed.
@@ -235,6 +251,7 @@ func (c *call) rollBack(ctx context.Context, cause error) error {
 	inTime, cancel := bounded(ctx, c.set.phases.Rollback)
 	defer cancel()
 	c.each(func(b *branch) error { return b.tx.Rollback(inTime) })
+	cause = rolledBack(c.xid, cause)
 	c.event(ctx, "rolled back", cause)
 	return join(cause, c.rollbackHooks(ctx))
 }

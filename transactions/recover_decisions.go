@@ -1,6 +1,7 @@
 package transactions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,7 +31,7 @@ func (d *decision) participant(gid string) (prepared, bool) {
 }
 
 const lookUpSQL = `SELECT xid, outcome, resolved_at IS NOT NULL, extract(epoch FROM clock_timestamp() - created_at)::float8, participants::text
-FROM ` + decisionsTable + ` WHERE resolved_at IS NULL OR xid = ANY($1::text[])`
+FROM ` + decisionsTable + ` WHERE resolved_at IS NULL AND $2 OR xid = ANY($1::text[])`
 
 // lookUp reads every decision that is not resolved, and those of everything that is prepared, by key.
 func (r *recovery) lookUp(ctx context.Context) error {
@@ -40,9 +41,13 @@ func (r *recovery) lookUp(ctx context.Context) error {
 			xids = append(xids, e.XID)
 		}
 	}
+	one := cmp.Or(r.only, r.forget)
+	if one != "" {
+		xids = []any{one}
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
-	rows, err := queryValues(ctx, r.conn, backend.Call{SQL: lookUpSQL, Args: []any{textList(xids)}})
+	rows, err := queryValues(ctx, r.conn, backend.Call{SQL: lookUpSQL, Args: []any{textList(xids), one == ""}})
 	if err != nil {
 		return hare.ErrorFrom(r.alias, lookUpSQL, err)
 	}
@@ -64,6 +69,29 @@ func (r *recovery) lookUp(ctx context.Context) error {
 			return &hare.ConfigurationError{Alias: r.alias, Err: err, Reason: fmt.Sprintf("the row of %s in %s has participants that hare cannot read", d.xid, decisionsTable)}
 		}
 		r.decisions[d.xid] = d
+		if d.commit && !d.resolved {
+			r.report.Unresolved++
+		}
+	}
+	return r.missingXID()
+}
+
+// missingXID notes what is decided about the one transaction that was asked for, and refuses one of another coordinator.
+func (r *recovery) missingXID() error {
+	xid := cmp.Or(r.only, r.forget)
+	if xid == "" {
+		return nil
+	}
+	if _, ours := splitXID(r.id, xid); !ours {
+		return &hare.QueryError{Reason: fmt.Sprintf("%s is not of the coordinator %q, whose database has the id %q: name the coordinator that made it", xid, r.alias, r.id)}
+	}
+	switch d := r.decisions[xid]; {
+	case d == nil:
+		r.report.Decided = "none"
+	case d.commit:
+		r.report.Decided = "commit"
+	default:
+		r.report.Decided = "abort"
 	}
 	return nil
 }
@@ -143,7 +171,7 @@ func (r *recovery) lost(f *found, err error) {
 func (r *recovery) databaseOf(p prepared) *found {
 	var named *found
 	for _, f := range r.found {
-		if f.is.same(p.identity) && (named == nil || f.alias == p.Alias) {
+		if f.is.identity.same(p.identity) && (named == nil || f.alias == p.Alias) {
 			named = f
 		}
 	}
@@ -152,7 +180,7 @@ func (r *recovery) databaseOf(p prepared) *found {
 
 // missing reports a participant that no reached connection leads to. One that is merely unreachable has its own line.
 func (r *recovery) missing(d *decision, p prepared) {
-	if r.young(d.age) {
+	if r.young(d.age, false) {
 		r.report.Young++
 		return
 	}
@@ -166,37 +194,8 @@ func (r *recovery) missing(d *decision, p prepared) {
 	reason := fmt.Sprintf("the decision to commit is durable, but no configured connection leads to its database, %s; configured are %s", p.identity, r.describeAliases())
 	for _, f := range r.found {
 		if f.alias == p.Alias {
-			reason = fmt.Sprintf("the decision to commit is durable, but %q leads to %s, and the transaction was prepared in %s", p.Alias, f.is, p.identity)
+			reason = fmt.Sprintf("the decision to commit is durable, but %q leads to %s, and the transaction was prepared in %s", p.Alias, f.is.identity, p.identity)
 		}
 	}
 	r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateFailed, Err: errOtherServer, Reason: reason})
-}
-
-// purgeBatch is how many old rows one statement removes.
-const purgeBatch = 1000
-
-const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid IN (
-	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < clock_timestamp() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4)`
-
-// purge removes rows that were resolved long ago, while every database was looked at and none holds their GIDs any more.
-func (r *recovery) purge(ctx context.Context) error {
-	if !r.finish || len(r.report.Unreachable) > 0 {
-		return nil
-	}
-	var held []any
-	for _, f := range r.found {
-		for _, e := range f.prepared {
-			held = append(held, e.XID)
-		}
-	}
-	for {
-		n, err := r.conn.Exec(ctx, backend.Call{SQL: purgeSQL, Args: []any{r.retention.Seconds(), `hare\_dtx\_%:` + r.id + `:%`, textList(held), int64(purgeBatch)}})
-		if err != nil {
-			return hare.ErrorFrom(r.alias, purgeSQL, err)
-		}
-		r.report.Purged += int(n)
-		if n < purgeBatch {
-			return nil
-		}
-	}
 }

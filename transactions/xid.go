@@ -69,6 +69,14 @@ func cutXID(id, text string) (coordinator, rest string, ok bool) {
 	return strings.Cut(text, ":"+id+":")
 }
 
+// looksLikeXID reports whether text has the form of an xid, of whatever coordinator.
+func looksLikeXID(text string) bool {
+	rest, ok := strings.CutPrefix(text, xidPrefix)
+	parts := strings.Split(rest, ":")
+	n := len(parts)
+	return ok && n >= 3 && len(parts[n-1]) == uniqueHex && isHex(parts[n-1]) && len(parts[n-2]) == coordinatorHex && isHex(parts[n-2])
+}
+
 func isHex(s string) bool {
 	for _, r := range s {
 		if !strings.ContainsRune("0123456789abcdef", r) {

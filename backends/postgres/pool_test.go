@@ -95,8 +95,8 @@ func TestRelease(t *testing.T) {
 // TestStatementsSurviveRelease: the next user of a connection finds the statements that are prepared on it.
 func TestStatementsSurviveRelease(t *testing.T) {
 	address := servers.Database(t)
-	p := newProxy(t, address, nil)
-	db := open(t, through(t, address, p.host()), "max_size=1")
+	p := newProxy(t, address)
+	db := open(t, through(t, address, p.Host()), "max_size=1")
 	use := func() {
 		conn, err := db.Acquire(t.Context())
 		if err != nil {
@@ -106,7 +106,7 @@ func TestStatementsSurviveRelease(t *testing.T) {
 		same(t, "value", any(int64(1)), value(t, conn, "SELECT $1::bigint", int64(1)))
 	}
 	use()
-	same(t, "round trips", 1, p.counting(use))
+	same(t, "round trips", 1, counting(p, use))
 }
 
 // TestClose: a closed database gives no connections. Those in use go on until they are released, and Close does not wait.

@@ -34,8 +34,10 @@ var allowed = map[string][]string{
 	"integration/servers":     {pgx, "github.com/ory/dockertest/v3"},
 	"integration/withservers": {"integration/servers"},
 	"integration/faults":      {"features", "hare/backend"},
-	"integration/demo":        {pgx},
-	"integration/chaos":       {"hare", "query", "transactions", "backends/postgres", "integration/servers", pgx},
+	"integration/proxy":       {},
+	"integration/demo":        {"integration/proxy", pgx},
+	"integration/chaos": {"hare", "query", "transactions", "backends/postgres", "integration/proxy", "integration/servers",
+		pgx},
 }
 
 const (
