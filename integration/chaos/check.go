@@ -203,17 +203,15 @@ func (c *checker) checkDecisions() {
 		}
 		for _, d := range h.Decisions {
 			r := c.byXID[d.XID]
-			switch {
-			case !d.Resolved:
+			if !d.Resolved {
 				c.report("left undone", r, "%s holds the decision %+v", name, d)
-			case d.Outcome != "commit":
-			case r == nil:
-				c.report("a decision that no call made", nil, "%s holds %+v", name, d)
-			default:
-				for _, l := range r.intent.Legs {
-					if l.Amount != 0 && !slices.Contains(r.rows[l.Database], d.XID) {
-						c.report("decided and not done", r, "%s holds the decision %+v, and %s has no row of it", name, d, l.Database)
-					}
+			}
+			if r == nil || d.Outcome != "commit" {
+				continue
+			}
+			for _, l := range r.intent.Legs {
+				if l.Amount != 0 && !slices.Contains(r.rows[l.Database], d.XID) {
+					c.report("decided and not done", r, "%s holds the decision %+v, and %s has no row of it", name, d, l.Database)
 				}
 			}
 		}
@@ -231,11 +229,13 @@ func (c *checker) recordOf(gid string) *record {
 // checkRecovery makes sure that recovery found no more than what callers were told that it might find: a call that has
 // returned leaves nothing prepared, or its error says so.
 func (c *checker) checkRecovery() {
+	seen := map[string]bool{}
 	for _, l := range c.Journal {
-		if l.Recovered == nil {
+		e := l.Recovered
+		if e == nil || seen[e.GID+e.State] {
 			continue
 		}
-		e := l.Recovered
+		seen[e.GID+e.State] = true
 		r := c.recordOf(e.GID)
 		switch {
 		case r == nil:

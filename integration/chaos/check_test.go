@@ -108,7 +108,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}, []string{"a row that no call meant to write", "money was made or lost", "torn", "decided and not done"}},
 		{"a call that was never begun", func(e *evidence) { e.Journal[0].Intent = nil },
 			[]string{"a row that no call meant to write", "a row that no call meant to write", "a row that no call meant to write",
-				"a decision that no call made", "recovery found what no call has left"}},
+				"recovery found what no call has left"}},
 		{"a call that was to fail", func(e *evidence) { e.Journal[0].Intent.Fate = fateRefuse },
 			[]string{"applied although it was to fail"}},
 		{"left prepared", func(e *evidence) { e.Databases["c"].Prepared = []string{xid2 + ":c"} },

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/integration/servers"
 )
 
@@ -19,7 +20,7 @@ var databases = []string{"a", "b", "c"}
 type cluster struct {
 	servers []*servers.Server // in the order of databases
 	urls    []string          // of the databases, directly
-	links   [][]*link         // by server and worker
+	links   [][]*proxy.Proxy  // the network between a server and a worker, by both
 }
 
 // tables are what each database has besides hare's own.
@@ -32,7 +33,7 @@ CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON ledger DEFERRABLE INITIALLY DEF
 
 // startCluster starts the servers and makes the databases. The cluster must be closed even if it fails.
 func startCluster(ctx context.Context, o options) (*cluster, error) {
-	c := &cluster{servers: make([]*servers.Server, len(databases)), urls: make([]string, len(databases)), links: make([][]*link, len(databases))}
+	c := &cluster{servers: make([]*servers.Server, len(databases)), urls: make([]string, len(databases)), links: make([][]*proxy.Proxy, len(databases))}
 	errs := make([]error, len(databases))
 	var wait sync.WaitGroup
 	for n := range databases {
@@ -63,7 +64,7 @@ func (c *cluster) start(ctx context.Context, n int, o options) (err error) {
 		return err
 	}
 	for range o.workers {
-		l, err := openLink(c.urls[n])
+		l, err := proxy.Start(c.urls[n])
 		if err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func (c *cluster) way() servers.Way { return c.servers[0].Way() }
 func (c *cluster) workerURLs(worker int) map[string]string {
 	urls := map[string]string{}
 	for n, name := range databases {
-		urls[name] = c.links[n][worker].url + "&max_size=6&connect_timeout=2&pool_acquire_timeout=3"
+		urls[name] = c.links[n][worker].URL() + "&max_size=6&connect_timeout=2&pool_acquire_timeout=3"
 	}
 	return urls
 }
@@ -121,7 +122,7 @@ func (c *cluster) prepared(ctx context.Context) (n int, err error) {
 func (c *cluster) close() error {
 	for _, links := range c.links {
 		for _, l := range links {
-			l.close()
+			l.Close()
 		}
 	}
 	errs := make([]error, len(c.servers))

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/hare-go/hare/integration/proxy"
 )
 
 // nemesis carries out the schedule.
@@ -67,31 +69,42 @@ func (n *nemesis) do(ctx context.Context, e event) error {
 	return heal()
 }
 
-// aim waits for the event's word. What it returns lets the word pass.
+// aim waits until one of the target's links carries the event's word. What it returns lets the word pass, or its answer.
 func (n *nemesis) aim(ctx context.Context, e event) (acted func()) {
 	if e.word == "" {
 		return func() {}
 	}
-	w := newWatch(e.word, e.hold)
-	links := n.linksOf(e)
-	for _, l := range links {
-		l.add(w)
+	fault := proxy.Fault{Statement: e.word, Do: proxy.Hold, Answer: e.when == afterAnswer}
+	if e.when == atWord {
+		fault.Do = proxy.Delay // by nothing
+	}
+	struck := make(chan struct{}, len(databases)*len(n.crew.members))
+	var disarm []func()
+	for _, l := range n.linksOf(e) {
+		armed, gone := l.Arm(fault), make(chan struct{})
+		go func() {
+			select {
+			case <-armed.Struck():
+				struck <- struct{}{}
+			case <-gone:
+			}
+		}()
+		disarm = append(disarm, func() { close(gone); l.Disarm(armed) })
 	}
 	select {
-	case <-w.caught:
+	case <-struck:
 	case <-time.After(aimTime):
 	case <-ctx.Done():
 	}
 	return func() {
-		for _, l := range links {
-			l.remove(w)
+		for _, f := range disarm {
+			f()
 		}
-		close(w.acted)
 	}
 }
 
 // linksOf are the links of an event's target.
-func (n *nemesis) linksOf(e event) []*link {
+func (n *nemesis) linksOf(e event) []*proxy.Proxy {
 	if e.class() != ofWorker {
 		links := n.cluster.links[e.number]
 		if e.worker != everybody {
@@ -99,7 +112,7 @@ func (n *nemesis) linksOf(e event) []*link {
 		}
 		return links
 	}
-	var links []*link
+	var links []*proxy.Proxy
 	for _, toServer := range n.cluster.links {
 		links = append(links, toServer[e.number])
 	}
@@ -129,21 +142,24 @@ func (n *nemesis) act(ctx context.Context, e event) (hit, heal func() error) {
 		}
 		return func() error { return n.cluster.endSessions(ctx, e.number) }, nothing
 	}
-	links := n.linksOf(e)
-	state, lost := linkStates[e.kind], e.kind == loseLink || e.kind == loseAnswer
-	return func() error { setAll(links, state); return nil }, func() error {
-		if lost {
-			setAll(links, linkCut)
+	return func() error { return each(n.linksOf(e), breaks[e.kind]) }, func() error {
+		if e.kind == loseAnswer {
+			_ = each(n.linksOf(e), (*proxy.Proxy).Refuse) // it has no error
 		}
-		setAll(links, linkWhole)
-		return nil
+		return each(n.linksOf(e), (*proxy.Proxy).Heal)
 	}
 }
 
-var linkStates = map[kind]linkState{cutLink: linkCut, stallLink: linkMute, loseLink: linkMute, stallAnswer: linkDeaf, loseAnswer: linkDeaf}
+// breaks is what breaks a link.
+var breaks = map[kind]func(*proxy.Proxy){
+	cutLink: (*proxy.Proxy).Refuse, loseLink: (*proxy.Proxy).Swallow, stallLink: (*proxy.Proxy).Stall,
+	loseAnswer: (*proxy.Proxy).StallAnswers, stallAnswer: (*proxy.Proxy).StallAnswers,
+}
 
-func setAll(links []*link, state linkState) {
+// each does something to each link, which cannot fail.
+func each(links []*proxy.Proxy, do func(*proxy.Proxy)) error {
 	for _, l := range links {
-		l.set(state)
+		do(l)
 	}
+	return nil
 }

@@ -17,7 +17,7 @@ import (
 // The bounds of what follows the chaos, when everything is whole again.
 const (
 	peaceTime   = 20 * time.Second // for the workers' own recovery to finish everything
-	recoverTime = 30 * time.Second // for the last recovery
+	recoverTime = 10 * time.Second // for the last recovery
 )
 
 // run is the whole of it.
@@ -63,11 +63,7 @@ func play(ctx context.Context, n *nemesis, o options, events []event, dir string
 	n.crew.rest()
 	left := n.cluster.awaitNothingPrepared(ctx)
 	n.crew.stop()
-	ours, err := createJournal(filepath.Join(dir, "last.journal"))
-	if err != nil {
-		return nil, err
-	}
-	if err := recoverAll(ctx, n.cluster, ours); err != nil {
+	if err := recoverAll(ctx, n.cluster, dir); err != nil {
 		return nil, err
 	}
 	evidence, err := gather(ctx, n.cluster, dir)
@@ -88,33 +84,42 @@ func (c *cluster) awaitNothingPrepared(ctx context.Context) int {
 	}
 }
 
-// recoverAll runs recovery from every coordinator until each finds nothing more to do.
-func recoverAll(ctx context.Context, c *cluster, j *journal) error {
+// recoverAll runs recovery from every coordinator until each finds nothing more to do, or for a time: what it cannot finish
+// will be seen.
+func recoverAll(ctx context.Context, c *cluster, dir string) error {
 	connections, err := hare.Open(ctx, hare.Config{Connections: c.directURLs()})
 	if err != nil {
 		return err
 	}
 	defer connections.Close()
+	j, err := createJournal(filepath.Join(dir, "last.journal"))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(hare.WithConnections(ctx, connections), recoverTime)
 	defer cancel()
 	for _, coordinator := range databases {
-		for clean := false; !clean && ctx.Err() == nil; {
-			began := time.Now()
-			report, err := transactions.Recover(ctx, coordinator, transactions.Finish(), transactions.OlderThan(0))
-			if err != nil {
+		for clean := false; !clean && ctx.Err() == nil; sleep(ctx, 200*time.Millisecond) {
+			if clean, err = recoverOne(ctx, coordinator, j); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("recovery of %s: %w", coordinator, err)
-			}
-			for _, e := range report.Entries {
-				if err := j.write(line{Recovered: recoveredOf(e, began)}); err != nil {
-					return err
-				}
-			}
-			if clean = report.Clean(); !clean {
-				sleep(ctx, 200*time.Millisecond)
 			}
 		}
 	}
 	return nil
+}
+
+func recoverOne(ctx context.Context, coordinator string, j *journal) (clean bool, err error) {
+	began := time.Now()
+	report, err := transactions.Recover(ctx, coordinator, transactions.Finish(), transactions.OlderThan(0))
+	if err != nil {
+		return false, err
+	}
+	for _, e := range report.Entries {
+		if err := j.write(line{Recovered: recoveredOf(e, began)}); err != nil {
+			return false, err
+		}
+	}
+	return report.Clean(), nil
 }
 
 // judge prints the violations and keeps what shows them, or removes the logs.

@@ -39,12 +39,23 @@ type event struct {
 	worker int           // of a link: whose, or everybody
 	last   time.Duration // how long it lasts
 	word   string        // it waits for this word on the target's links, for aimTime at most
-	hold   bool          // the word does not pass before it is done
+	when   moment
 }
 
-// The words that the messages of a commit are known by. A fault at random mostly meets a callback; one that is aimed
-// meets the commit.
-var words = []string{"PREPARE TRANSACTION", "INSERT INTO public.hare_distributed_decisions", "COMMIT PREPARED", "ROLLBACK PREPARED"}
+// moment is when an event happens that waits for a word.
+type moment string
+
+const (
+	atWord      moment = "at"     // the word goes on meanwhile
+	beforeWord  moment = "before" // the word waits
+	afterAnswer moment = "after"  // the answer to the word waits
+)
+
+// decision is the word of the message that decides. words are those that the messages of a commit are known by: a fault at
+// random mostly meets a callback, and one that is aimed meets the commit.
+const decision = "INSERT INTO public.hare_distributed_decisions"
+
+var words = []string{"PREPARE TRANSACTION", decision, decision, "COMMIT PREPARED", "ROLLBACK PREPARED"}
 
 // aimTime is how long an event waits for its word.
 const aimTime = time.Second
@@ -85,11 +96,8 @@ func (e event) String() string {
 	if e.last > 0 {
 		text += fmt.Sprintf("  for %.2fs", e.last.Seconds())
 	}
-	switch {
-	case e.word != "" && e.hold:
-		text += "  before " + e.word
-	case e.word != "":
-		text += "  at " + e.word
+	if e.word != "" {
+		text += fmt.Sprintf("  %s %s", e.when, e.word)
 	}
 	return text
 }
@@ -105,10 +113,13 @@ type choice struct {
 var (
 	onWorkers = []choice{{killWorker, 3, 1500 * time.Millisecond}, {pauseWorker, 2, 6 * time.Second}}
 	onServers = []choice{{killServer, 3, 2 * time.Second}, {pauseServer, 3, 6 * time.Second}, {restartServer, 1, 500 * time.Millisecond}, {endSessions, 3, 0}}
-	onLinks   = []choice{{cutLink, 2, 3 * time.Second}, {stallLink, 3, 6 * time.Second}, {loseLink, 2, 6 * time.Second}, {stallAnswer, 2, 6 * time.Second}, {loseAnswer, 3, 6 * time.Second}}
+	onLinks   = []choice{{cutLink, 2, 3 * time.Second}, {stallLink, 5, 6 * time.Second}, {loseLink, 2, 6 * time.Second}, {stallAnswer, 2, 6 * time.Second}, {loseAnswer, 3, 6 * time.Second}}
 )
 
-const shortest = 10 * time.Millisecond
+const (
+	shortest           = 10 * time.Millisecond
+	longerThanAnyPause = 2 * time.Minute // even of a call that is paused again and again
+)
 
 // The mean pauses between two events on the same target.
 const (
@@ -160,7 +171,7 @@ func planOne(random *rand.Rand, length, rest time.Duration, choices []choice, li
 			e.last = logarithmic(random, shortest, choices[i].longest).Round(shortest)
 		}
 		if random.IntN(3) > 0 {
-			e.word, e.hold = words[random.IntN(len(words))], random.IntN(2) == 0
+			e.word, e.when = words[random.IntN(len(words))], []moment{atWord, beforeWord, afterAnswer}[random.IntN(3)]
 		}
 		events = append(events, e)
 		at += e.last

@@ -72,6 +72,9 @@ func work(in io.Reader, out io.Writer) error {
 	}
 	for _, coordinator := range databases {
 		recoveries.Go(func() { w.recover(recovering, coordinator) })
+		if w.Worker%2 == 0 {
+			calls.Go(func() { w.sweep(calling, coordinator) })
+		}
 	}
 	for orders.Scan() {
 		if orders.Text() == restOrder {
@@ -115,13 +118,25 @@ func (w *worker) call(ctx context.Context, caller int, random *rand.Rand) {
 	}
 }
 
-// recover finishes what calls have left, again and again, without regard for those that are alive: nothing but the fence
-// keeps it from doing harm.
+// recoveryPatience bounds recovery's work on one database.
+const recoveryPatience = 3 * time.Second
+
+// recover is the recoverer of an application.
 func (w *worker) recover(ctx context.Context, coordinator string) {
-	for sleep(ctx, time.Second); ctx.Err() == nil; sleep(ctx, 2*time.Second) {
+	err := transactions.RunRecoverer(ctx, coordinator, transactions.Interval(time.Second), transactions.ParticipantTimeout(recoveryPatience),
+		transactions.Progress(func(_, _ int, e transactions.Entry) { w.write(line{Recovered: recoveredOf(e, time.Time{})}) }))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "worker: the recoverer:", err)
+		os.Exit(1)
+	}
+}
+
+// sweep finishes what it finds without regard for calls that are alive: nothing but the fence keeps it from doing harm.
+func (w *worker) sweep(ctx context.Context, coordinator string) {
+	for ; ctx.Err() == nil; sleep(ctx, 300*time.Millisecond) {
 		began := time.Now()
 		report, err := transactions.Recover(ctx, coordinator, transactions.Finish(), transactions.OlderThan(0),
-			transactions.ParticipantTimeout(3*time.Second))
+			transactions.ParticipantTimeout(recoveryPatience), transactions.Retention(longerThanAnyPause))
 		if err != nil {
 			slog.Debug("recovery", "coordinator", coordinator, "error", err)
 		}
