@@ -37,6 +37,8 @@ var allowed = map[string][]string{
 	"integration/faults":      {"features", "hare/backend"},
 	"integration/proxy":       {},
 	"integration/demo":        {"integration/proxy", pgx},
+	"integration/chaos": {"hare", "query", "transactions", "backends/postgres", "integration/proxy", "integration/servers",
+		pgx},
 }
 
 const (
