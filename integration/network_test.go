@@ -1,6 +1,9 @@
 package integration
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,12 +54,19 @@ func (f *trio) wait(what string, event <-chan struct{}) {
 }
 
 // wantSettled makes sure, after whatever has happened to a distributed call that wrote a note everywhere, that no server
-// process is at work on it any more; that after a recovery all databases have the note or none has, as the call's error
-// told; that nothing is prepared; and that the pools are usable.
+// process is at work on it any more; that what is prepared then is named by the call's error; that after a recovery all
+// databases have the note or none has, as the error told, and nothing is prepared; and that the pools are usable.
 func (f *trio) wantSettled(text string, told error) {
 	f.Helper()
 	for _, alias := range everybody {
 		f.eventually("no branch is at work in "+alias, func() bool { return f.count(alias, "SELECT count(*) "+inBranches) == 0 })
+	}
+	for _, alias := range everybody {
+		for _, gid := range f.prepared(alias) {
+			if !names(told, gid) {
+				f.Errorf("%s is prepared, which the call does not tell: %v", gid, told)
+			}
+		}
 	}
 	if report := f.recover(transactions.Finish()); !report.Clean() {
 		f.Errorf("recovery: %+v", report)
@@ -79,4 +89,13 @@ func (f *trio) wantSettled(text string, told error) {
 		f.Errorf("told %s, and the notes in each database are %v: %v", outcome, has, told)
 	}
 	f.wantUsable()
+}
+
+// names says whether the error of a distributed call tells that a GID may be prepared.
+func names(err error, gid string) bool {
+	var ambiguous *transactions.CommitAmbiguousError
+	if errors.As(err, &ambiguous) {
+		return slices.Contains(ambiguous.GIDs, gid)
+	}
+	return err != nil && strings.Contains(err.Error(), gid)
 }

@@ -47,6 +47,9 @@ var protocol = []struct {
 	{name: "the fence that prevents the decision", alias: "c", statement: "'abort'",
 		before: []proxy.Fault{{Statement: decisionSQL, Do: proxy.Cut}},
 		phases: transactions.Phases{Decide: brief}, lost: isNotDecided, done: isNotDecided},
+	{name: "the fence of a late decision", alias: "c", statement: "'abort'",
+		before: []proxy.Fault{{Statement: decisionSQL, Do: proxy.Delay, Delay: late}},
+		phases: transactions.Phases{Decide: brief}, lost: isNotDecided, done: isNotDecided},
 	{name: "COMMIT PREPARED in a", alias: "a", statement: "COMMIT PREPARED",
 		phases: transactions.Phases{Deliver: brief}, lost: isCommitted, done: isCommitted},
 	{name: "COMMIT PREPARED in b", alias: "b", statement: "COMMIT PREPARED",
@@ -87,11 +90,11 @@ func TestEachMessageFailsOnTheWire(t *testing.T) {
 			for name, fault := range wireFaults {
 				t.Run(name, func(t *testing.T) {
 					f := f.in(t)
-					for _, before := range message.before {
-						network.Arm(before)
-					}
 					fault.Statement = message.statement
-					armed := network.Arm(fault)
+					var armed []*proxy.Armed
+					for _, each := range append([]proxy.Fault{fault}, message.before...) {
+						armed = append(armed, network.Arm(each))
+					}
 					err := f.distributed(func(d *hare.Distributed) error { return write(d, name, everybody...) }, transactions.PhaseTimeouts(message.phases))
 					want := message.lost
 					if fault.Answer {
@@ -100,10 +103,12 @@ func TestEachMessageFailsOnTheWire(t *testing.T) {
 					if told := transactions.OutcomeOf(err); !slices.Contains(want, told) {
 						t.Errorf("told %s, want one of %s: %v", told, want, err)
 					}
-					f.wait("the fault strikes", armed.Struck())
-					f.recover(transactions.Finish())
-					if fault.Do == proxy.Delay {
-						f.wait("it passes", armed.Passed())
+					f.wait("the fault strikes", armed[0].Struck())
+					for _, each := range armed {
+						if each.Do == proxy.Delay { // recovery comes first
+							f.recover(transactions.Finish())
+							f.wait("it passes", each.Passed())
+						}
 					}
 					network.Heal()
 					f.wantSettled(name, err)
