@@ -30,13 +30,13 @@ func TestFieldSwallowedError(t *testing.T) {
 							return err
 						}
 					}
-					_, _ = d.Client(alias).Exec(d.Context(), "SELECT 1/0")
+					_, _ = d.Client(alias).Exec(d.Context(), "INSERT INTO note (id, text) VALUES (7, 'x'), (7, 'y')")
 					return nil
 				})
 				if e := as[*hare.TransactionError](t, err); e.Alias != alias {
 					t.Errorf("the error is about %q: %v", e.Alias, e)
 				}
-				if e := as[*hare.DatabaseError](t, err); e.SQLState != "22012" {
+				if e := as[*hare.IntegrityError](t, err); e.SQLState != "23505" || e.Constraint != "pk_note" {
 					t.Errorf("the cause is %v, want the swallowed error", e)
 				}
 				wantOutcome(t, err, transactions.RolledBack)

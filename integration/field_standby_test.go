@@ -1,13 +1,13 @@
 package integration
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
 	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/transactions"
 )
@@ -58,44 +58,52 @@ func TestFieldStandbyAndItsPromotion(t *testing.T) {
 		t.Errorf("prepared in the primary: %q, want %q", now, left)
 	}
 
-	if err := primary.Kill(t.Context()); err != nil {
-		t.Fatal(err)
+	// The primary dies while a call is about to tell it, and the standby takes over.
+	f.urls["b"] = strings.Replace(primary.URL("b"), host(t, primary.URL("b")), host(t, primary.URL("b"))+","+host(t, standby.URL("b")), 1)
+	f.reconnect()
+	f.plan.Set(once("b", "COMMIT PREPARED", func(faults.Event) {
+		if err := errors.Join(primary.Kill(t.Context()), standby.Exec(t.Context(), "b", "SELECT pg_promote()")); err != nil {
+			t.Error(err)
+		}
+	}), nil)
+	err = f.distributed(writeAll)
+	mixed := as[*transactions.MixedOutcomeError](t, err)
+	if len(mixed.RolledBack) != 1 || mixed.RolledBack[0].Alias != "b" || !strings.Contains(err.Error(), "set back") {
+		t.Errorf("got %v, want b to have lost it", err)
 	}
-	if err := standby.Exec(t.Context(), "b", "SELECT pg_promote()"); err != nil {
-		t.Fatal(err)
-	}
-	lead(standby)
-	report = f.recover(transactions.Finish())
-	lost := entryOf(t, report, "b")
-	if lost.State != transactions.StateMixed || !strings.Contains(lost.Err.Error(), "set back") || report.Clean() || report.Resolved != 0 {
-		t.Errorf("recovery after the promotion: %+v", report)
-	}
-	var decided []struct{ Xact string }
-	if err := json.Unmarshal([]byte(f.text("c", "SELECT participants::text FROM public.hare_distributed_decisions WHERE resolved_at IS NULL")), &decided); err != nil || len(decided) != 2 {
-		t.Fatalf("%v, %v", decided, err)
-	}
-	id, err := strconv.ParseInt(decided[1].Xact, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for f.count("b", "SELECT pg_current_xact_id()::text::bigint") < id { // somebody else has it now
-	}
-	if status := f.text("b", fmt.Sprintf("SELECT pg_xact_status('%d'::xid8)", id)); status != "committed" {
-		t.Fatalf("transaction %d is %s", id, status)
-	}
-	for range 2 {
-		report = f.recover(transactions.Finish())
-		if e := entryOf(t, report, "b"); e.State != transactions.StateFailed || !strings.Contains(e.Reason, "took over") || report.Clean() || report.Resolved != 0 {
-			t.Errorf("recovery when its id was given away: %+v", report)
+	wantOutcome(t, err, transactions.Mixed)
+	wantLost := func(state transactions.State, part string) {
+		t.Helper()
+		report := f.recover(transactions.Finish())
+		if len(report.Entries) != 2 || report.Clean() || report.Resolved != 0 {
+			t.Errorf("recovery after the promotion: %+v", report)
+		}
+		for _, e := range report.Entries {
+			if e.Alias != "b" || e.State != state || !strings.Contains(e.Err.Error(), part) {
+				t.Errorf("recovery after the promotion: %+v, want %s", e, state)
+			}
 		}
 	}
-	if report := f.recover(transactions.Forget(lost.XID), transactions.Finish()); !report.Clean() {
-		t.Errorf("forgetting: %+v", report)
+	wantLost(transactions.StateMixed, "set back")
+	last := f.count("c", `SELECT max((p->>'xact')::bigint) FROM public.hare_distributed_decisions, jsonb_array_elements(participants) p
+		WHERE resolved_at IS NULL AND p->>'alias' = 'b'`)
+	for f.count("b", "SELECT pg_current_xact_id()::text::bigint") < last { // somebody else has the ids now
+	}
+	if status := f.text("b", fmt.Sprintf("SELECT pg_xact_status('%d'::xid8)", last)); status != "committed" {
+		t.Fatalf("transaction %d is %s", last, status)
+	}
+	for range 2 {
+		wantLost(transactions.StateFailed, "another server has taken over")
+	}
+	for _, e := range f.recover().Entries {
+		if report := f.recover(transactions.Forget(e.XID), transactions.Finish()); !report.Clean() {
+			t.Errorf("forgetting: %+v", report)
+		}
 	}
 	if report := f.recover(); !report.Clean() || len(report.Entries) != 0 {
-		t.Errorf("after it was forgotten: %+v", report)
+		t.Errorf("after they were forgotten: %+v", report)
 	}
-	f.wantCounts(2, 2, 1)
+	f.wantCounts(3, 3, 1)
 	f.wantNothingPrepared()
 	f.wantUsable()
 }

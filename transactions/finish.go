@@ -134,26 +134,34 @@ const (
 	tryTime       = 5 * time.Second
 )
 
-// persist runs act on the connection that the branch already has, and on new ones until it succeeds or ctx ends.
-func (b *branch) persist(ctx context.Context, act func(context.Context, backend.Conn) error) error {
+// persist runs act, an operation, on the connection that the branch already has, and on new ones until it succeeds or ctx ends.
+func (b *branch) persist(ctx context.Context, operation string, act func(context.Context, backend.Conn) error) error {
 	if conn := b.tx.Conn(); conn.Status() == backend.StatusIdle {
 		try, cancel := context.WithTimeout(ctx, tryTime)
 		err := act(try, conn)
 		cancel()
-		if err == nil || final(err) {
+		if err == nil {
+			return nil
+		}
+		b.failedTry(ctx, operation, err, final(err))
+		if final(err) {
 			return err
 		}
 	}
-	return b.retry(ctx, act)
+	return b.retry(ctx, operation, act)
 }
 
 // retry runs act on new connections to the branch's database until it succeeds or ctx ends. The connections are not the
 // pool's: a starving pool must not keep a transaction from its end. The error is that of the last try.
-func (b *branch) retry(ctx context.Context, act func(context.Context, backend.Conn) error) error {
+func (b *branch) retry(ctx context.Context, operation string, act func(context.Context, backend.Conn) error) error {
 	var last error
 	for pause := firstTryPause; ; pause = min(2*pause, lastTryPause) {
 		err := b.once(ctx, act)
-		if err == nil || final(err) {
+		if err == nil {
+			return nil
+		}
+		b.failedTry(ctx, operation, err, final(err))
+		if final(err) {
 			return err
 		}
 		if last == nil || ctx.Err() == nil { // the last try's own words, not that time was up

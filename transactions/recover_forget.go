@@ -51,8 +51,10 @@ func (r *recovery) giveUp(ctx context.Context) error {
 // purgeBatch is how many old rows one statement removes.
 const purgeBatch = 1000
 
-const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid IN (
-	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < clock_timestamp() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4)`
+// purgeSQL finds both what to remove and the rows to remove by an index: now() may be looked up in one, clock_timestamp()
+// not, and a sub-select is joined to the whole table where an array is not.
+const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid = ANY(ARRAY(
+	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < now() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4))`
 
 // purge removes rows that were resolved long ago, while every database was looked at and none holds their GIDs any more.
 func (r *recovery) purge(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -103,12 +104,21 @@ func (c *conn) Status() backend.Status {
 	return c.session.status()
 }
 
+// abandonTime is how long a connection that was given up keeps its place in the pool, while it tells the server so.
+const abandonTime = time.Second
+
 // Release gives the connection back to the pool, which keeps it only if it is idle and whole, or closes it.
 func (c *conn) Release() {
 	if c.returned {
 		return
 	}
 	c.returned = true
+	if c.pooled != nil && c.pooled.Conn().IsClosed() {
+		// pgxpool would keep the place until the connection is cleaned up, which takes 15 seconds where the network
+		// swallows everything, and let the next caller wait for it without a bound.
+		c.database.abandon(c.pooled.Hijack())
+		return
+	}
 	if c.pooled != nil {
 		if c.soiled && c.reusable() && c.clean() != nil {
 			closeAtOnce(c.pooled.Conn())

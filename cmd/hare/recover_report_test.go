@@ -327,3 +327,20 @@ func TestNextStepsOfErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestSlots(t *testing.T) {
+	for _, test := range []struct {
+		used, most int
+		want       string
+	}{{0, 0, ""}, {0, 64, ""}, {51, 64, ""}, {52, 64, "52 of 64 slots"}, {64, 64, "all 64 slots"}, {1, 1, "none can be prepared"}} {
+		report := transactions.Report{ID: "1", Databases: []transactions.DatabaseState{{Alias: "billing", SlotsUsed: test.used, SlotsMax: test.most}}}
+		got := printed(t, screen{}, report, library(nil))
+		if strings.Contains(got, "slots") != (test.want != "") || !strings.Contains(got, test.want) {
+			t.Errorf("%d of %d: it says\n%s", test.used, test.most, got)
+		}
+		report.Entries = []transactions.Entry{{State: transactions.StateDone}}
+		if got := printed(t, screen{}, report, library(finishing)); strings.Contains(got, "slots") {
+			t.Errorf("%d of %d, before some were freed: it says\n%s", test.used, test.most, got)
+		}
+	}
+}

@@ -157,11 +157,13 @@ const worthAge = 5 * time.Minute
 // databases writes what is worth saying about the databases themselves: slots that become scarce, and what is prepared for
 // long and is not in this report.
 func (p *page) databases(report transactions.Report) {
+	freed := count(report, transactions.StateDone) > 0 // the slots were counted before
 	for _, d := range report.Databases {
 		var notes []string
 		switch {
 		case d.SlotsUsed == 0:
 			continue
+		case freed:
 		case d.SlotsUsed >= d.SlotsMax:
 			notes = append(notes, fmt.Sprintf("all %d slots of its server for prepared transactions are taken: none can be prepared until one ends", d.SlotsMax))
 		case d.SlotsUsed*5 >= d.SlotsMax*4:
