@@ -29,7 +29,7 @@ func distributedRecover(ctx context.Context, args []string, out, errs io.Writer)
 	}
 	c := &recovering{opts: opts, out: out, errs: errs}
 	connections, err := openFor(ctx, opts)
-	if unknown := (unknownAlias{}); errors.As(err, &unknown) {
+	if unknown := (aliasError{}); errors.As(err, &unknown) {
 		c.complain(err)
 		return exitUsage
 	}
@@ -44,8 +44,8 @@ func distributedRecover(ctx context.Context, args []string, out, errs io.Writer)
 	return c.once(c.round())
 }
 
-// unknownAlias is a wrong call, although only the configuration can tell.
-type unknownAlias struct{ error }
+// aliasError is a wrong call, although only the configuration can tell.
+type aliasError struct{ error }
 
 // openFor opens the configured connections, of which none is dialled yet.
 func openFor(ctx context.Context, opts recoverOptions) (*hare.Connections, error) {
@@ -60,7 +60,7 @@ func openFor(ctx context.Context, opts recoverOptions) (*hare.Connections, error
 	if !slices.Contains(connections.Aliases(), opts.coordinator) {
 		_, err := connections.Client(opts.coordinator)
 		connections.Close()
-		return nil, unknownAlias{fmt.Errorf("--coordinator: %w", err)}
+		return nil, aliasError{fmt.Errorf("--coordinator: %w", err)}
 	}
 	return connections, nil
 }

@@ -54,9 +54,9 @@ func (p *page) Write(text []byte) (int, error) { return p.Builder.Write(text) }
 // text writes lines that begin after the indent, the first one with a mark.
 func (p *page) text(indent int, mark, text string) {
 	for i, line := range p.wrap(indent, printable(text)) {
-		start := pad("", indent)
+		start := spaces(indent)
 		if i == 0 && mark != "" {
-			start = p.paint(markColour(mark), mark) + pad("", indent-columns(mark))
+			start = p.paint(markColour(mark), mark) + spaces(indent-columns(mark))
 		}
 		fmt.Fprintf(p, "%s%s\n", start, line)
 	}
@@ -65,7 +65,7 @@ func (p *page) text(indent int, mark, text string) {
 // command writes a command in one line, however long, so that it can be copied.
 func (p *page) command(indent int, label, command string) {
 	if command != "" {
-		fmt.Fprintf(p, "%s%s%s\n", pad("", indent), label, command)
+		fmt.Fprintf(p, "%s%s%s\n", spaces(indent), label, command)
 	}
 }
 
@@ -136,12 +136,12 @@ func (p *page) row(widths []int, cells []string, c colour) {
 		if i == 0 || i == len(widths)-1 {
 			text = p.paint(c, text)
 		}
-		line += text + pad("", width-columns(cells[i])+2)
+		line += text + spaces(width-columns(cells[i])+2)
 		indent += width + 2
 	}
 	for i, text := range p.wrap(indent, cells[len(cells)-1]) {
 		if i > 0 {
-			line = pad("", indent)
+			line = spaces(indent)
 		}
 		fmt.Fprintln(p, strings.TrimRight(line+text, " "))
 	}

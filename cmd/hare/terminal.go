@@ -91,10 +91,8 @@ func (s screen) cut(text string) string {
 
 func columns(text string) int { return utf8.RuneCountInString(text) }
 
-// pad fills a text up to a width.
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(width-columns(text), 0))
-}
+// spaces are n of them, or none.
+func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
 // printable makes one line of a text from outside: the names of roles, tables and prepared transactions are chosen by
 // others and may hold what moves a cursor.
