@@ -43,7 +43,6 @@ func (f *trio) reconnect() {
 // ownServer starts a server for one test.
 func ownServer(t *testing.T, opts servers.Options) *servers.Server {
 	t.Helper()
-	opts.Name = "field"
 	server, err := servers.Start(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
