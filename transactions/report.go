@@ -30,6 +30,7 @@ type DatabaseState struct {
 	OldestGID string
 	XactAge   int64 // transactions that the server has begun since its oldest prepared one
 	Others    int   // prepared in this database by somebody else than this coordinator
+	Standby   bool  // it is one, and does not show what is prepared on its primary: look there
 }
 
 // Clean reports that nothing is left to do: there was nothing, or all of it is done, in every database.
