@@ -53,7 +53,9 @@ type (
 		SlotsMax      int     `json:"slots_max"`
 		OldestSeconds float64 `json:"oldest_seconds"`
 		OldestGID     string  `json:"oldest_gid"`
+		XactAge       int64   `json:"xact_age"`
 		Others        int     `json:"others"`
+		Standby       bool    `json:"standby"`
 	}
 	jsonParticipant struct {
 		Alias string `json:"alias"`
@@ -77,7 +79,8 @@ func writeJSON(out io.Writer, r round, opts recoverOptions, indent string) error
 		form.Unreachable = append(form.Unreachable, jsonUnreachable{Alias: u.Alias, Error: message(u.Err)})
 	}
 	for _, d := range r.report.Databases {
-		form.Databases = append(form.Databases, jsonDatabase{Alias: d.Alias, SlotsUsed: d.SlotsUsed, SlotsMax: d.SlotsMax, OldestSeconds: d.Oldest.Seconds(), OldestGID: d.OldestGID, Others: d.Others})
+		form.Databases = append(form.Databases, jsonDatabase{Alias: d.Alias, SlotsUsed: d.SlotsUsed, SlotsMax: d.SlotsMax, OldestSeconds: d.Oldest.Seconds(), OldestGID: d.OldestGID, XactAge: d.XactAge,
+			Others: d.Others, Standby: d.Standby})
 	}
 	for _, p := range r.report.Participants {
 		form.Participants = append(form.Participants, jsonParticipant{Alias: p.Alias, Has: string(p.Has)})

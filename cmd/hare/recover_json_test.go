@@ -58,7 +58,9 @@ const stuckJSON = `{
       "slots_max": 64,
       "oldest_seconds": 4500,
       "oldest_gid": "hare_dtx_library:b88b0a6608fa9140:6ea7c41cfaa081487da2713a561b2ec7:billing",
-      "others": 0
+      "xact_age": 12,
+      "others": 0,
+      "standby": false
     }
   ],
   "young": 0,

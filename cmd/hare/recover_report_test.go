@@ -36,7 +36,7 @@ func stuck() transactions.Report {
 		},
 		Databases: []transactions.DatabaseState{
 			{Alias: "library", SlotsMax: 64},
-			{Alias: "billing", SlotsUsed: 2, SlotsMax: 64, Oldest: 75 * time.Minute, OldestGID: someXID + ":billing"},
+			{Alias: "billing", SlotsUsed: 2, SlotsMax: 64, Oldest: 75 * time.Minute, OldestGID: someXID + ":billing", XactAge: 12},
 			{Alias: "inventory", SlotsUsed: 60, SlotsMax: 64, Oldest: 26 * time.Hour, OldestGID: "erp_4711", Others: 58},
 		},
 	}
@@ -325,6 +325,13 @@ func TestNextStepsOfErrors(t *testing.T) {
 		if !strings.Contains(got, test.want) || test.want == "" && got != "" {
 			t.Errorf("%v: %q, want %q", test.err, got, test.want)
 		}
+	}
+}
+
+func TestStandby(t *testing.T) {
+	report := transactions.Report{ID: "1", Databases: []transactions.DatabaseState{{Alias: "reports", SlotsMax: 64, Standby: true}}}
+	if got := printed(t, screen{}, report, library(nil)); !strings.Contains(got, `~ "reports": it is a standby`) {
+		t.Errorf("it says\n%s", got)
 	}
 }
 

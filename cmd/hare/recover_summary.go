@@ -46,6 +46,8 @@ func found(report transactions.Report, opts recoverOptions) string {
 		return "no distributed transaction is waiting" + answered
 	case opts.finish:
 		return fmt.Sprintf("%d finished, %d not", count(report, transactions.StateDone, transactions.StateGone), waiting+stuck)
+	case waiting == 0:
+		return fmt.Sprintf("%d that --finish cannot finish as things are", stuck)
 	case stuck > 0:
 		return fmt.Sprintf("%d waiting, %d that --finish cannot finish as things are", waiting, stuck)
 	}
@@ -154,16 +156,17 @@ func (p *page) forgetting(report transactions.Report) {
 // worthAge is the age from which on a prepared transaction of others is worth a word.
 const worthAge = 5 * time.Minute
 
-// databases writes what is worth saying about the databases themselves: slots that become scarce, and what is prepared for
-// long and is not in this report.
+// databases writes what is worth saying about the databases themselves: a standby, slots that become scarce, and what is
+// prepared for long and is not in this report.
 func (p *page) databases(report transactions.Report) {
 	freed := count(report, transactions.StateDone) > 0 // the slots were counted before
 	for _, d := range report.Databases {
 		var notes []string
+		if d.Standby {
+			notes = append(notes, "it is a standby, where nothing that is prepared can be seen; its primary may hold more")
+		}
 		switch {
-		case d.SlotsUsed == 0:
-			continue
-		case freed:
+		case freed, d.SlotsUsed == 0:
 		case d.SlotsUsed >= d.SlotsMax:
 			notes = append(notes, fmt.Sprintf("all %d slots of its server for prepared transactions are taken: none can be prepared until one ends", d.SlotsMax))
 		case d.SlotsUsed*5 >= d.SlotsMax*4:
