@@ -89,7 +89,7 @@ func (p *page) one(report transactions.Report) {
 	case report.Decided == "commit":
 		p.text(0, "", "decision: commit; "+whoHas(report))
 	case report.Decided == "abort":
-		p.text(0, "", "decision: abort; it is rolled back, and can never be committed")
+		p.text(0, "", "decision: abort; since that was written it can never be committed")
 	case nothing:
 		p.text(0, "", "decision: none, and nothing of it is prepared. Either it is committed everywhere and its row was removed, as is usual; or it was rolled back, "+
 			"or its call has not come as far as to prepare: then it has left nothing")
