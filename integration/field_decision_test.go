@@ -6,60 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/faults"
-	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/transactions"
 )
-
-// The coordinator's server dies right after it has decided, and with it what it has not yet flushed, asynchronous commits
-// being the default there. The decision is there when it starts again.
-//
-// Field case 28. W8.
-func TestFieldDecisionSurvivesACrashOfItsServer(t *testing.T) {
-	t.Parallel()
-	server := ownServer(t, servers.Options{Fast: true, Settings: map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s"}})
-	database, err := server.CreateDatabase(t.Context(), "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	urls := servers.Databases(t, 2)
-	f := trioOf(t, database, urls[0], urls[1])
-	if err := f.distributed(func(*hare.Distributed) error { return nil }); err != nil { // the tables are there
-		t.Fatal(err)
-	}
-	if err := server.Exec(t.Context(), "c", "CHECKPOINT"); err != nil {
-		t.Fatal(err)
-	}
-	var once bool
-	f.plan.Set(func(ctx context.Context, e faults.Event) error {
-		if !isDelivery(e) {
-			return nil
-		}
-		if !once {
-			once = true
-			if err := server.Kill(ctx); err != nil {
-				t.Error(err)
-			}
-		}
-		return faults.ErrInjected
-	}, nil)
-	err = transactions.Distributed(f.ctx, coordinator, participants[:1], func(d *hare.Distributed) error { return write(d, "x", "c", "a") },
-		transactions.PhaseTimeouts(transactions.Phases{Deliver: 200 * time.Millisecond}))
-	as[*transactions.PartiallyCommittedError](t, err)
-	f.plan.Set(nil, nil)
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	f.reconnect()
-	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
-		t.Errorf("recovery: %+v", report)
-	}
-	f.wantCounts(1, 1, 0)
-	f.wantNothingPrepared()
-}
 
 // Recovery follows a decision whatever its row says of being resolved, and resolves one of which nothing is left to do.
 //

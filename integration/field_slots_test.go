@@ -15,7 +15,7 @@ import (
 // slotted is a database on a server of its own with so many slots for prepared transactions.
 func slotted(t *testing.T, slots int) string {
 	t.Helper()
-	server := ownServer(t, servers.Options{Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
+	server := ownServer(t, servers.Options{Name: "slots", Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
 	databaseURL, err := server.CreateDatabase(t.Context(), "slots")
 	if err != nil {
 		t.Fatal(err)
