@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -18,14 +20,14 @@ import (
 func TestFieldResolvedOrNot(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	f.exec("c", "UPDATE public.hare_distributed_decisions SET resolved_at = now()")
 	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 2 {
 		t.Errorf("resolved too early: %+v", report)
 	}
 	f.wantCounts(1, 1, 1)
 	f.wantNothingPrepared()
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	for _, alias := range participants {
 		f.exec(alias, fmt.Sprintf("COMMIT PREPARED '%s'", f.prepared(alias)[0]))
 	}
@@ -109,7 +111,7 @@ func TestFieldAgeOfADecision(t *testing.T) {
 func TestFieldDecisionWaitsForItsParticipant(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	network := f.through("b")["b"]
 	network.Refuse()
 	for range 10 {
@@ -118,10 +120,62 @@ func TestFieldDecisionWaitsForItsParticipant(t *testing.T) {
 			t.Errorf("recovery without b: %+v", report)
 		}
 	}
+	if a := f.prepared("a"); len(a) != 0 {
+		t.Errorf("prepared in a: %q, though only b is away", a)
+	}
 	network.Heal()
 	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
 		t.Errorf("recovery with b again: %+v", report)
 	}
 	f.wantCounts(1, 1, 1)
 	f.wantNothingPrepared()
+}
+
+// A participant hears of the decision later than the others. Meanwhile a reader sees their writes without its; the call is
+// still at work, and returns when all have committed, or says who has not.
+//
+// Field case 34.
+func TestFieldReaderBetweenTheCommits(t *testing.T) {
+	t.Parallel()
+	for name, inTime := range map[string]bool{"in time": true, "too late": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "")
+			reader := *f
+			reader.conns = f.connect(f.urls)
+			reader.ctx = hare.WithConnections(t.Context(), reader.conns)
+			held := f.through("b")["b"].Arm(proxy.Fault{Statement: "COMMIT PREPARED", Do: proxy.Hold})
+			deliver := time.Minute
+			if !inTime {
+				deliver = time.Second
+			}
+			ended := make(chan error, 1)
+			go func() {
+				ended <- f.distributed(writeAll, transactions.PhaseTimeouts(transactions.Phases{Deliver: deliver}))
+			}()
+			<-held.Struck()
+			reader.eventually("c and a have committed", func() bool { return reader.counts() == [3]int64{1, 1, 0} })
+			if inTime {
+				select {
+				case err := <-ended:
+					t.Fatalf("the call has returned before b has committed: %v", err)
+				default:
+				}
+				held.Release()
+				if err := <-ended; err != nil {
+					t.Fatal(err)
+				}
+				reader.wantCounts(1, 1, 1)
+				return
+			}
+			if e := as[*transactions.PartiallyCommittedError](t, <-ended); len(e.Pending) != 1 || e.Pending[0].Alias != "b" {
+				t.Errorf("pending: %+v, want b", e.Pending)
+			}
+			held.Release()
+			reader.eventually("b has committed", func() bool {
+				return reader.recover(transactions.Finish()).Clean() && reader.counts() == [3]int64{1, 1, 1}
+			})
+			reader.wantNothingPrepared()
+		})
+	}
 }
