@@ -3,8 +3,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -12,95 +10,14 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/query"
 	"github.com/hare-go/hare/transactions"
 )
 
-// wire passes connections to a server on and counts round trips: the times that the client speaks after the server has.
-type wire struct {
-	url string
-
-	mu    sync.Mutex
-	trips int
-}
-
-func newWire(t *testing.T, databaseURL string) *wire {
-	t.Helper()
-	u, err := url.Parse(databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	server := u.Host
-	u.Host = listener.Addr().String()
-	w := &wire{url: u.String()}
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go w.pass(client, server)
-		}
-	}()
-	return w
-}
-
-func (w *wire) pass(client net.Conn, address string) {
-	server, err := net.Dial("tcp", address)
-	if err != nil {
-		client.Close()
-		return
-	}
-	serverSpoke := true
-	relay := func(from, to net.Conn, heard func()) {
-		defer from.Close()
-		defer to.Close()
-		chunk := make([]byte, 64<<10)
-		for {
-			n, err := from.Read(chunk)
-			if n > 0 {
-				heard()
-				if _, err := to.Write(chunk[:n]); err != nil {
-					return
-				}
-			}
-			if err != nil {
-				return
-			}
-		}
-	}
-	go relay(server, client, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		serverSpoke = true
-	})
-	relay(client, server, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if serverSpoke {
-			w.trips++
-		}
-		serverSpoke = false
-	})
-}
-
-// count runs fn and returns the round trips that it took.
-func (w *wire) take() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := w.trips
-	w.trips = 0
-	return n
-}
-
-// wired are connections over wires: the coordinator "c" and participants "p0", "p1", ...
-func wired(t *testing.T, participants int) (ctx context.Context, wires []*wire, names []string, plan *faults.Plan) {
+// wired are connections over proxies: the coordinator "c" and participants "p0", "p1", ...
+func wired(t *testing.T, participants int) (ctx context.Context, wires []*proxy.Proxy, names []string, plan *faults.Plan) {
 	t.Helper()
 	plan = &faults.Plan{}
 	scheme := plan.Scheme("postgres")
@@ -111,9 +28,9 @@ func wired(t *testing.T, participants int) (ctx context.Context, wires []*wire, 
 			name = fmt.Sprintf("p%d", i-1)
 			names = append(names, name)
 		}
-		w := newWire(t, database)
+		w := newProxy(t, database)
 		wires = append(wires, w)
-		config.Connections[name] = plan.URL(scheme, w.url+"&max_size=1")
+		config.Connections[name] = plan.URL(scheme, w.URL()+"&max_size=1")
 	}
 	conns, err := hare.Open(t.Context(), config)
 	if err != nil {
@@ -153,21 +70,21 @@ func TestThreeWaves(t *testing.T) {
 				}
 			}
 			time.Sleep(200 * time.Millisecond) // decisions are resolved in the background
+			trips := make([]int, len(wires))
 			err := transaction(func() {
 				plan.Reset()
-				for _, w := range wires {
-					w.take()
+				for i, w := range wires {
+					trips[i] = -w.RoundTrips()
 				}
 			})
 			// Resolving comes later, off the caller's path: what is counted here is what the caller waited for.
-			counts := make([]int, len(wires))
 			for i, w := range wires {
-				counts[i] = w.take()
+				trips[i] += w.RoundTrips()
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, n := range counts {
+			for i, n := range trips {
 				want := 2 // PREPARE TRANSACTION; COMMIT PREPARED
 				if i == 0 {
 					want = 1 // the decision and COMMIT together
@@ -264,14 +181,15 @@ func TestRoundTripsOfATransaction(t *testing.T) {
 			return transactions.Atomic(ctx, func(context.Context) error { return nil })
 		}, nil, 0},
 	} {
+		trips := 0
 		for range 2 {
-			wires[0].take()
+			trips = -wires[0].RoundTrips()
 			if err := transactions.Atomic(ctx, test.fn, test.opts...); err != nil {
 				t.Fatal(test.name, err)
 			}
 		}
-		if n := wires[0].take(); n != test.want {
-			t.Errorf("%s: %d round trips, want %d", test.name, n, test.want)
+		if trips += wires[0].RoundTrips(); trips != test.want {
+			t.Errorf("%s: %d round trips, want %d", test.name, trips, test.want)
 		}
 	}
 }

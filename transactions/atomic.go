@@ -20,7 +20,7 @@ import (
 // [*hare.TransactionError] that carries it. Where a statement may fail, put it into a nested Atomic. A ctx that has
 // ended before COMMIT is sent rolls back; the COMMIT itself is not interrupted, and is bounded by [Phases].Decide.
 //
-// Errors: what fn returned, as it is; what the database said to COMMIT; a [*CommitUnknownError] when the answer was
+// Errors: what fn returned, as it is, or in an [*AbortError] when it is about the end of another transaction; what the database said to COMMIT; a [*CommitUnknownError] when the answer was
 // lost; a [*HookError] when all is committed and a hook failed.
 func Atomic(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	set, err := read(opts)
@@ -79,7 +79,7 @@ func once(ctx context.Context, client *hare.Client, set *settings, fn func(conte
 		err = ctx.Err()
 	}
 	if err != nil {
-		return join(err, rollback(ctx, tx, set))
+		return join(rolledBack("", err), rollback(ctx, tx, set))
 	}
 	return commit(ctx, client.Alias(), tx, set)
 }

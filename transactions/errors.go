@@ -44,26 +44,50 @@ func (o Outcome) String() string {
 // OutcomeOf answers the question that callers ask about the error of [Atomic] or [Distributed]: what is in the
 // databases now? nil is Committed.
 func OutcomeOf(err error) Outcome {
-	var (
-		mixed     *MixedOutcomeError
-		partial   *PartiallyCommittedError
-		ambiguous *CommitAmbiguousError
-		unknown   *CommitUnknownError
-		hook      *HookError
-	)
-	switch {
-	case err == nil:
-		return Committed
-	case errors.As(err, &mixed):
-		return Mixed
-	case errors.As(err, &partial):
-		return PartiallyCommitted
-	case errors.As(err, &ambiguous), errors.As(err, &unknown):
-		return Ambiguous
-	case errors.As(err, &hook) && hook.Committed:
+	if err == nil {
 		return Committed
 	}
-	return RolledBack
+	outcome, _ := end(err)
+	return outcome
+}
+
+// end is the outcome in the outermost error that tells one: what it wraps may be about another transaction.
+func end(err error) (outcome Outcome, told bool) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *MixedOutcomeError:
+		return Mixed, true
+	case *PartiallyCommittedError:
+		return PartiallyCommitted, true
+	case *CommitAmbiguousError, *CommitUnknownError:
+		return Ambiguous, true
+	case *AbortError, *RollbackPendingError:
+		return RolledBack, true
+	case *HookError:
+		if e.Committed {
+			return Committed, true
+		}
+		return RolledBack, false // what was rolled back has an error of its own
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return end(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if outcome, told = end(inner); told {
+				return outcome, true
+			}
+		}
+	}
+	return RolledBack, false
+}
+
+// rolledBack is the error of a transaction that was rolled back because of cause: cause itself, unless it would be taken for
+// the outcome, being the error of another transaction.
+func rolledBack(xid string, cause error) error {
+	if outcome, _ := end(cause); outcome == RolledBack {
+		return cause
+	}
+	return &AbortError{XID: xid, Err: cause}
 }
 
 // ParticipantState is one participant of a distributed transaction that has not ended as it should.
@@ -106,8 +130,7 @@ type PartiallyCommittedError struct {
 
 // Error names the transaction, each pending participant and the next command.
 func (e *PartiallyCommittedError) Error() string {
-	return fmt.Sprintf("distributed transaction %s is committed, but not yet on %s; run: hare distributed-recover --coordinator %s --finish",
-		e.XID, describe(e.Pending), e.Coordinator)
+	return fmt.Sprintf("distributed transaction %s is committed, but not yet on %s; run: %s", e.XID, describe(e.Pending), finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the causes.
@@ -127,8 +150,8 @@ type CommitAmbiguousError struct {
 
 // Error names the transaction, its databases and the next command.
 func (e *CommitAmbiguousError) Error() string {
-	return fmt.Sprintf("distributed transaction %s: it is not known whether %q has committed it (%v); prepared on %s; when %q answers again run: hare distributed-recover --coordinator %s --finish",
-		e.XID, e.Coordinator, e.Err, strings.Join(e.Participants, ", "), e.Coordinator, e.Coordinator)
+	return fmt.Sprintf("distributed transaction %s: it is not known whether %q has committed it (%v); prepared on %s; when %q answers again run: %s",
+		e.XID, e.Coordinator, e.Err, strings.Join(e.Participants, ", "), e.Coordinator, finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the cause.
@@ -144,13 +167,13 @@ type MixedOutcomeError struct {
 	Pending     []ParticipantState // not reached yet, as in [PartiallyCommittedError]
 }
 
-// Error names the transaction and the participants that lost their part.
+// Error names the transaction, the participants that lost their part, and the command for when they are repaired.
 func (e *MixedOutcomeError) Error() string {
 	text := fmt.Sprintf("distributed transaction %s is committed on %q, but was rolled back by somebody else on %s", e.XID, e.Coordinator, describe(e.RolledBack))
 	if len(e.Pending) > 0 {
 		text += "; not yet committed on " + describe(e.Pending)
 	}
-	return text
+	return text + "; repair the data by hand, then run: " + forgetCommand(e.Coordinator, e.XID)
 }
 
 // Unwrap gives the causes.
@@ -171,39 +194,52 @@ type RollbackPendingError struct {
 
 // Error gives the reason, the participants and the next command.
 func (e *RollbackPendingError) Error() string {
-	return fmt.Sprintf("%v (distributed transaction %s is rolled back, but may still be prepared on %s; run: hare distributed-recover --coordinator %s --finish)",
-		e.Err, e.XID, describe(e.Pending), e.Coordinator)
+	return fmt.Sprintf("%v (distributed transaction %s is rolled back, but may still be prepared on %s; run: %s)",
+		e.Err, e.XID, describe(e.Pending), finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the reason of the rollback and the causes of what is pending.
 func (e *RollbackPendingError) Unwrap() []error { return append([]error{e.Err}, causes(e.Pending)...) }
 
-// AbortError says that a distributed transaction was rolled back everywhere, for the reason in Err, after its
-// participants had begun to prepare. Nothing is left; it may be run again if the reason allows.
+func isRollbackPending(err error) bool {
+	if err == nil {
+		return false
+	}
+	var pending *RollbackPendingError
+	return errors.As(err, &pending)
+}
+
+// AbortError says that a transaction was rolled back everywhere, for the reason in Err: a distributed one after its
+// function had returned nil, or any because its function returned the error of another transaction, whose outcome is not to
+// be taken for this one's. Nothing is left; it may be run again if the reason allows.
 type AbortError struct {
-	XID string
+	XID string // empty for Atomic
 	Err error
 }
 
 // Error gives the reason and the transaction.
 func (e *AbortError) Error() string {
+	if e.XID == "" {
+		return fmt.Sprintf("%v (the transaction in which this happened is rolled back)", e.Err)
+	}
 	return fmt.Sprintf("%v (distributed transaction %s is rolled back)", e.Err, e.XID)
 }
 
 // Unwrap gives the reason.
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// CommitUnknownError says that the answer to the COMMIT of [Atomic] was lost: the connection broke, or the time limit
-// ended, after it was sent. The transaction is either kept whole or not at all, and the database alone knows. Look there
+// CommitUnknownError says that the answer to the COMMIT of [Atomic] was lost, or to that of [Distributed] when no participant
+// had anything to commit: the connection broke, or the time limit ended, after it was sent. The transaction is either kept whole or not at all, and the database alone knows. Look there
 // before running it again; hare never does.
 type CommitUnknownError struct {
+	XID   string // empty for Atomic
 	Alias string
 	Err   error
 }
 
 // Error names the connection and the cause.
 func (e *CommitUnknownError) Error() string {
-	return fmt.Sprintf("the answer to COMMIT on %q was lost, so the transaction may or may not be committed: look before running it again: %v", e.Alias, e.Err)
+	return fmt.Sprintf("the answer to COMMIT on %q was lost, so %s may or may not be committed: look before running it again: %v", e.Alias, theTransaction(e.XID), e.Err)
 }
 
 // Unwrap gives the cause.
@@ -212,6 +248,7 @@ func (e *CommitUnknownError) Unwrap() error { return e.Err }
 // HookError carries what hooks returned. Hooks run after the transaction has ended and never change how: Committed says
 // which end it was. Every hook has run.
 type HookError struct {
+	XID       string // empty for Atomic
 	Committed bool
 	Errs      []error
 }
@@ -222,8 +259,47 @@ func (e *HookError) Error() string {
 	if e.Committed {
 		end = "committed"
 	}
-	return fmt.Sprintf("the transaction is %s, but a hook failed: %v", end, errors.Join(e.Errs...))
+	return fmt.Sprintf("%s is %s, but a hook failed: %v", theTransaction(e.XID), end, errors.Join(e.Errs...))
 }
 
 // Unwrap gives the errors of the hooks.
 func (e *HookError) Unwrap() []error { return e.Errs }
+
+// theTransaction names a transaction in a sentence.
+func theTransaction(xid string) string {
+	if xid == "" {
+		return "the transaction"
+	}
+	return "distributed transaction " + xid
+}
+
+// finishCommand finishes whatever is left of a coordinator's transactions.
+func finishCommand(coordinator string) string {
+	return "hare distributed-recover --coordinator " + coordinator + " --finish"
+}
+
+// forgetCommand tells what giving a transaction up would mean, and how to do it.
+func forgetCommand(coordinator, xid string) string {
+	return "hare distributed-recover --coordinator " + coordinator + " --forget " + xid
+}
+
+// nextCommand is what an operator runs after an end that leaves something; empty where there is nothing to run.
+func nextCommand(err error) string {
+	var (
+		mixed     *MixedOutcomeError
+		partial   *PartiallyCommittedError
+		ambiguous *CommitAmbiguousError
+		pending   *RollbackPendingError
+	)
+	switch {
+	case errors.As(err, &mixed):
+		return forgetCommand(mixed.Coordinator, mixed.XID)
+	case errors.As(err, &partial):
+		return finishCommand(partial.Coordinator)
+	case errors.As(err, &ambiguous):
+		return finishCommand(ambiguous.Coordinator)
+	case errors.As(err, &pending):
+		return finishCommand(pending.Coordinator)
+	}
+	return ""
+}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
+	"os"
+	"os/signal"
 
 	_ "github.com/hare-go/hare/backends/sqlite"
 	"github.com/hare-go/hare/features"
@@ -186,4 +189,16 @@ func ExampleDistributed_refused() {
 	var unsupported *features.UnsupportedError
 	fmt.Println(errors.As(err, &unsupported), transactions.OutcomeOf(err), "-", counts(ctx))
 	// Output: true rolled back - 0 accounts, 0 entries
+}
+
+// Every instance of an application runs a recoverer, from its start to its end.
+func ExampleRunRecoverer() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+
+	go func() {
+		if err := transactions.RunRecoverer(ctx, "library"); err != nil {
+			slog.Error("no recovery", "error", err) // a wrong call: the alias, an option
+		}
+	}()
 }

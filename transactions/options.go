@@ -105,7 +105,8 @@ func Wait(d time.Duration) Option {
 }
 
 // Retries runs the whole function again, in a new transaction, up to n more times (0 to 100, default 0) when the
-// database asks for it: a serialization failure or a deadlock (SQLSTATE 40001, 40P01), a busy SQLite database. It
+// database asks for it: a serialization failure or a deadlock (SQLSTATE 40001, 40P01), a busy SQLite database; for
+// [Distributed] also a lock time-out (55P03), which is how a deadlock over two databases ends. It
 // waits between the attempts, 10 ms doubling up to one second, with jitter. A commit whose outcome is unknown is never
 // retried, nor an error of a hook. Nested blocks never retry by themselves: the error goes to the outermost one.
 func Retries(n int) Option {

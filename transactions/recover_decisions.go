@@ -1,8 +1,10 @@
 package transactions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,7 +32,7 @@ func (d *decision) participant(gid string) (prepared, bool) {
 }
 
 const lookUpSQL = `SELECT xid, outcome, resolved_at IS NOT NULL, extract(epoch FROM clock_timestamp() - created_at)::float8, participants::text
-FROM ` + decisionsTable + ` WHERE resolved_at IS NULL OR xid = ANY($1::text[])`
+FROM ` + decisionsTable + ` WHERE resolved_at IS NULL AND $2 OR xid = ANY($1::text[])`
 
 // lookUp reads every decision that is not resolved, and those of everything that is prepared, by key.
 func (r *recovery) lookUp(ctx context.Context) error {
@@ -40,9 +42,13 @@ func (r *recovery) lookUp(ctx context.Context) error {
 			xids = append(xids, e.XID)
 		}
 	}
+	one := cmp.Or(r.only, r.forget)
+	if one != "" {
+		xids = []any{one}
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
-	rows, err := queryValues(ctx, r.conn, backend.Call{SQL: lookUpSQL, Args: []any{textList(xids)}})
+	rows, err := queryValues(ctx, r.conn, backend.Call{SQL: lookUpSQL, Args: []any{textList(xids), one == ""}})
 	if err != nil {
 		return hare.ErrorFrom(r.alias, lookUpSQL, err)
 	}
@@ -64,6 +70,30 @@ func (r *recovery) lookUp(ctx context.Context) error {
 			return &hare.ConfigurationError{Alias: r.alias, Err: err, Reason: fmt.Sprintf("the row of %s in %s has participants that hare cannot read", d.xid, decisionsTable)}
 		}
 		r.decisions[d.xid] = d
+		if d.commit && !d.resolved {
+			r.report.Unresolved++
+		}
+	}
+	return r.missingXID()
+}
+
+// missingXID notes what is decided about the one transaction that was asked for, and refuses one of another coordinator.
+func (r *recovery) missingXID() error {
+	xid := cmp.Or(r.only, r.forget)
+	if xid == "" {
+		return nil
+	}
+	if _, ours := splitXID(r.id, xid); !ours {
+		maker, _ := ParseXID(xid)
+		return &hare.QueryError{Reason: fmt.Sprintf("%s is not of the coordinator %q: it was made by another database, whose alias was %q: name a connection that leads there", xid, r.alias, maker)}
+	}
+	switch d := r.decisions[xid]; {
+	case d == nil:
+		r.report.Decided = "none"
+	case d.commit:
+		r.report.Decided = "commit"
+	default:
+		r.report.Decided = "abort"
 	}
 	return nil
 }
@@ -95,40 +125,55 @@ func (r *recovery) resolve(ctx context.Context) error {
 func (r *recovery) verified(ctx context.Context, d *decision) bool {
 	all := true
 	for _, p := range d.participants {
-		if !r.verifyOne(ctx, d, p) {
-			all = false
+		has, complete := r.verifyOne(ctx, d, p)
+		all = all && complete
+		if d.xid == r.only || d.xid == r.forget {
+			r.report.Participants = append(r.report.Participants, Participant{Alias: p.Alias, Has: has})
 		}
 	}
 	return all
 }
 
-func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) bool {
+// verifyOne finds out what a participant has of the transaction, and whether it needs nothing more.
+func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has Writes, complete bool) {
 	f := r.databaseOf(p)
 	if f == nil {
 		r.missing(d, p)
-		return false
+		return WritesUnknown, false
 	}
 	for _, e := range f.prepared {
-		if e.GID == p.GID {
-			return e.State == StateDone || e.State == StateGone
+		if e.GID != p.GID {
+			continue
 		}
+		switch e.State {
+		case StateDone, StateGone:
+			return WritesCommitted, true
+		case StateMixed:
+			return WritesLost, false
+		}
+		return WritesPrepared, false
 	}
 	if p.XactID == "" {
-		return true
+		return WritesUnknown, true
 	}
 	inTime, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
-	status, err := xactStatus(inTime, f.conn, p.XactID)
-	if err != nil {
+	e := Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone}
+	switch err := gone(inTime, f.conn, p); {
+	case err == nil:
+		return WritesCommitted, true
+	case errors.Is(err, errRolledBack):
+		has, e.State, e.Err, e.Reason = WritesLost, StateMixed, err, "the decision to commit is durable, but its prepared transaction is gone without a commit: repair the data of this database by hand"
+	case errors.Is(err, errFailedOver):
+		has, e.State, e.Err, e.Reason = WritesUnknown, StateFailed, err, "the decision to commit is durable, but this server took over after it was prepared: look whether it has the data, repair it if not, and forget the transaction"
+	case errors.Is(err, errAtWork):
+		return WritesPrepared, false
+	default:
 		r.lost(f, err)
-		return false
+		return WritesUnknown, false
 	}
-	if status == "aborted" {
-		err = errRolledBack
-		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateMixed, Err: err,
-			Reason: "the decision to commit is durable, but somebody rolled the prepared transaction back: repair the data of this database by hand"})
-	}
-	return err == nil && status != "in progress"
+	r.report.Entries = append(r.report.Entries, e)
+	return has, false
 }
 
 // lost notes that a database that answered before does not answer any more.
@@ -143,7 +188,7 @@ func (r *recovery) lost(f *found, err error) {
 func (r *recovery) databaseOf(p prepared) *found {
 	var named *found
 	for _, f := range r.found {
-		if f.is.same(p.identity) && (named == nil || f.alias == p.Alias) {
+		if f.is.identity.same(p.identity) && !f.is.standby && (named == nil || f.alias == p.Alias) {
 			named = f
 		}
 	}
@@ -152,7 +197,7 @@ func (r *recovery) databaseOf(p prepared) *found {
 
 // missing reports a participant that no reached connection leads to. One that is merely unreachable has its own line.
 func (r *recovery) missing(d *decision, p prepared) {
-	if r.young(d.age) {
+	if r.young(d.age, false) {
 		r.report.Young++
 		return
 	}
@@ -163,40 +208,16 @@ func (r *recovery) missing(d *decision, p prepared) {
 			return
 		}
 	}
-	reason := fmt.Sprintf("the decision to commit is durable, but no configured connection leads to its database, %s; configured are %s", p.identity, r.describeAliases())
+	e := Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateFailed, Err: errOtherServer}
+	e.Reason = fmt.Sprintf("the decision to commit is durable, but no configured connection leads to its database, %s; configured are %s", p.identity, r.describeAliases())
 	for _, f := range r.found {
-		if f.alias == p.Alias {
-			reason = fmt.Sprintf("the decision to commit is durable, but %q leads to %s, and the transaction was prepared in %s", p.Alias, f.is, p.identity)
+		switch {
+		case f.is.identity.same(p.identity): // a standby of it, or databaseOf would have found it
+			e.Alias, e.Err = f.alias, f.is.fit(f.alias, false)
+			e.Reason = fmt.Sprintf("the decision to commit is durable, but %q leads to a standby of its database: connect to the primary", f.alias)
+		case f.alias == p.Alias:
+			e.Reason = fmt.Sprintf("the decision to commit is durable, but %q leads to %s, and the transaction was prepared in %s", p.Alias, f.is.identity, p.identity)
 		}
 	}
-	r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateFailed, Err: errOtherServer, Reason: reason})
-}
-
-// purgeBatch is how many old rows one statement removes.
-const purgeBatch = 1000
-
-const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid IN (
-	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < clock_timestamp() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4)`
-
-// purge removes rows that were resolved long ago, while every database was looked at and none holds their GIDs any more.
-func (r *recovery) purge(ctx context.Context) error {
-	if !r.finish || len(r.report.Unreachable) > 0 {
-		return nil
-	}
-	var held []any
-	for _, f := range r.found {
-		for _, e := range f.prepared {
-			held = append(held, e.XID)
-		}
-	}
-	for {
-		n, err := r.conn.Exec(ctx, backend.Call{SQL: purgeSQL, Args: []any{r.retention.Seconds(), `hare\_dtx\_%:` + r.id + `:%`, textList(held), int64(purgeBatch)}})
-		if err != nil {
-			return hare.ErrorFrom(r.alias, purgeSQL, err)
-		}
-		r.report.Purged += int(n)
-		if n < purgeBatch {
-			return nil
-		}
-	}
+	r.report.Entries = append(r.report.Entries, e)
 }

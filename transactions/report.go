@@ -5,17 +5,38 @@ import "time"
 // Report is what [Recover] found and did.
 type Report struct {
 	Coordinator string        // the alias
+	ID          string        // of the coordinator's database, the middle of its xids; empty when it has never coordinated any
 	Entries     []Entry       // one for each prepared transaction, and for each decision that cannot be finished
 	Unreachable []Unreachable // databases that could not be looked at: they may hold more
 	Young       int           // transactions younger than OlderThan, which were left alone
 	Resolved    int           // decisions found complete: marked as resolved with Finish, only counted without
 	Purged      int           // rows removed because they were resolved longer ago than Retention
+	Unresolved  int           // decisions to commit that are not resolved, before this run
+	Decided     string        // with OnlyXID: "commit" or "abort" if there is a row of it, else "none"
+
+	// Participants are, with OnlyXID or Forget, those of a transaction whose decision to commit is not resolved.
+	Participants []Participant
+
+	// Databases are those that were looked at, the coordinator's first.
+	Databases []DatabaseState
+}
+
+// DatabaseState is what a database has of prepared transactions, whoever made them.
+type DatabaseState struct {
+	Alias     string
+	SlotsUsed int           // of the whole server, which shares its slots among its databases
+	SlotsMax  int           // max_prepared_transactions
+	Oldest    time.Duration // age of the server's oldest prepared transaction: it keeps VACUUM from its work
+	OldestGID string
+	XactAge   int64 // transactions that the server has begun since its oldest prepared one
+	Others    int   // prepared in this database by somebody else than this coordinator
+	Standby   bool  // it is one, and does not show what is prepared on its primary: look there
 }
 
 // Clean reports that nothing is left to do: there was nothing, or all of it is done, in every database.
 func (r Report) Clean() bool {
 	for _, e := range r.Entries {
-		if e.State != StateDone && e.State != StateGone {
+		if e.State != StateDone && e.State != StateGone && e.State != StateForgotten {
 			return false
 		}
 	}
@@ -24,16 +45,43 @@ func (r Report) Clean() bool {
 
 // Entry is one prepared transaction.
 type Entry struct {
-	XID    string
-	Alias  string        // the connection that leads to it
-	GID    string        // its name in that database
-	Owner  string        // the role that prepared it, which alone may finish it, besides a superuser
-	Age    time.Duration // since it was prepared, by that server's clock
+	XID   string
+	Alias string        // the connection that leads to it
+	GID   string        // its name in that database
+	Owner string        // the role that prepared it, which alone may finish it, besides a superuser
+	Age   time.Duration // since it was prepared, by that server's clock
+
+	XactAge int64    // transactions that the server has begun since; VACUUM cannot clean up behind them
+	Tables  []string // that it holds locks on
+	Live    bool     // its call is still connected to the coordinator and has not decided yet
+
 	Action Action
 	Reason string // why that action
 	State  State
 	Err    error // with StateFailed and StateMixed
 }
+
+// CanForget reports that recovery can do nothing about the entry, so that [Forget] may give its transaction up.
+func (e Entry) CanForget() bool {
+	return e.State == StateMixed || final(e.Err)
+}
+
+// Participant is what one participant has of a transaction that is decided as committed.
+type Participant struct {
+	Alias string
+	Has   Writes
+}
+
+// Writes is whether a database has the writes of a transaction.
+type Writes string
+
+// What a database may have.
+const (
+	WritesCommitted Writes = "committed" // it has them
+	WritesPrepared  Writes = "prepared"  // it will have them
+	WritesLost      Writes = "lost"      // somebody rolled them back
+	WritesUnknown   Writes = "unknown"   // it was not reached, or cannot tell
+)
 
 // Action is what a prepared transaction needs.
 type Action string
@@ -55,6 +103,8 @@ const (
 	StateGone   State = "gone"   // finished meanwhile by its own call, or by another recovery
 	StateFailed State = "failed" // not finished: see Err
 	StateMixed  State = "mixed"  // decided as committed, but rolled back by somebody else: an operator must repair it
+	// StateForgotten: mixed, or of a database that is gone for good, and given up with Forget.
+	StateForgotten State = "forgotten"
 )
 
 // Unreachable is a database that could not be looked at.
@@ -62,23 +112,3 @@ type Unreachable struct {
 	Alias string
 	Err   error
 }
-
-// RecoverOption changes how [Recover] works.
-type RecoverOption func(*recovery)
-
-// Finish makes Recover finish what it finds. Without it Recover only reports, and writes nothing anywhere.
-func Finish() RecoverOption { return func(r *recovery) { r.finish = true } }
-
-// OlderThan leaves transactions alone that are younger than d, by the clock of the server that holds them, because their
-// call is probably alive. Default: 300 seconds. It is a courtesy and never decides safety; 0 is safe.
-func OlderThan(d time.Duration) RecoverOption { return func(r *recovery) { r.olderThan = d } }
-
-// ParticipantTimeout bounds the work on each database, so that one that does not answer costs only itself, and each step on
-// the coordinator. Default: 30 seconds.
-func ParticipantTimeout(d time.Duration) RecoverOption {
-	return func(r *recovery) { r.participantTime = d }
-}
-
-// Retention is how long resolved decisions and abort rows are kept: longer than any process may stay paused and still
-// come back to its COMMIT. Default: 7 days. Only Finish removes any.
-func Retention(d time.Duration) RecoverOption { return func(r *recovery) { r.retention = d } }

@@ -2,6 +2,10 @@ package transactions
 
 import (
 	"errors"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,4 +128,54 @@ func FuzzGID(f *testing.F) {
 			t.Fatalf("splitGID(%q) = %q, %q", foreign, xid, alias)
 		}
 	})
+}
+
+func TestParseXID(t *testing.T) {
+	xid := xidOf("library", testID, testUnique)
+	for _, test := range []struct {
+		name, text        string
+		coordinator, says string
+	}{
+		{"an xid", xid, "library", ""},
+		{"an alias with colons", xidOf("a:b", testID, testUnique), "a:b", ""},
+		{"a GID", xid + ":billing", "", "the GID of a participant; its xid is " + xid},
+		{"a GID of aliases with colons", xidOf("a:b", testID, testUnique) + ":c:d", "", "its xid is " + xidOf("a:b", testID, testUnique)},
+		{"no prefix", xid[len(xidPrefix):], "", "no xid"},
+		{"cut off", xid[:len(xid)-1], "", "no xid"},
+		{"the Python hare's", "hare_dtx_library:" + testUnique, "", "no xid"},
+		{"empty", "", "", "no xid"},
+	} {
+		coordinator, err := ParseXID(test.text)
+		if coordinator != test.coordinator || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %q, %v", test.name, coordinator, err)
+		}
+	}
+}
+
+// What the names are made of is the same in every process and on every host: the package does not even know where it runs.
+//
+// Field case 20.
+func TestNamesDependOnNoProcess(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imported := range file.Imports {
+			if path, _ := strconv.Unquote(imported.Path.Value); path == "os" || path == "syscall" || path == "net" || strings.HasPrefix(path, "os/") {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+	}
+	first, second := xidOf("library", testID, randomHex(uniqueHex)), xidOf("library", testID, randomHex(uniqueHex))
+	if start := xidStart("library", testID); !strings.HasPrefix(first, start) || !strings.HasPrefix(second, start) || first == second {
+		t.Errorf("%s and %s", first, second)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,6 +29,7 @@ func (c *conn) Exec(ctx context.Context, call backend.Call) (int64, error) {
 		return 0, err
 	}
 	defer c.leave()
+	c.soiled = c.soiled || call.Lasting
 	written, err := c.session.exec(ctx, call)
 	if err != nil {
 		return 0, err
@@ -40,6 +42,7 @@ func (c *conn) Query(ctx context.Context, call backend.Call) (backend.Rows, erro
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	c.soiled = c.soiled || call.Lasting
 	r, err := c.session.query(ctx, call)
 	if err != nil {
 		c.leave()
@@ -101,13 +104,25 @@ func (c *conn) Status() backend.Status {
 	return c.session.status()
 }
 
+// abandonTime is how long a connection that was given up keeps its place in the pool, while it tells the server so.
+const abandonTime = time.Second
+
 // Release gives the connection back to the pool, which keeps it only if it is idle and whole, or closes it.
 func (c *conn) Release() {
 	if c.returned {
 		return
 	}
 	c.returned = true
+	if c.pooled != nil && c.pooled.Conn().IsClosed() {
+		// pgxpool would keep the place until the connection is cleaned up, which takes 15 seconds where the network
+		// swallows everything, and let the next caller wait for it without a bound.
+		c.database.abandon(c.pooled.Hijack())
+		return
+	}
 	if c.pooled != nil {
+		if c.soiled && c.reusable() && c.clean() != nil {
+			closeAtOnce(c.pooled.Conn())
+		}
 		c.pooled.Release()
 		<-c.database.inUse
 		return
@@ -128,9 +143,14 @@ func (c *conn) Discard() {
 		own = c.pooled.Hijack()
 		<-c.database.inUse
 	}
+	closeAtOnce(own)
+}
+
+// closeAtOnce closes a connection without waiting for the server: a context that is done makes pgx close the socket.
+func closeAtOnce(c *pgx.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = own.Close(ctx) // a context that is done makes pgx close the socket at once
+	_ = c.Close(ctx)
 }
 
 // enter claims the connection for one call.

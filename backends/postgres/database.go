@@ -71,6 +71,22 @@ func (d *database) wait(ctx context.Context) error {
 	}
 }
 
+// abandon gives the place of a connection back that was given up, soon if not at once.
+func (d *database) abandon(given *pgx.Conn) {
+	select {
+	case <-given.PgConn().CleanupDone():
+		<-d.inUse
+	default:
+		go func() {
+			select {
+			case <-given.PgConn().CleanupDone():
+			case <-time.After(abandonTime):
+			}
+			<-d.inUse
+		}()
+	}
+}
+
 // Dial opens a connection outside the pool.
 func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
 	dialled, err := pgx.ConnectConfig(ctx, d.config.ConnConfig)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/integration/servers"
 )
 
@@ -214,10 +215,10 @@ func TestLostConnections(t *testing.T) {
 		},
 	} {
 		t.Run("answer lost: "+name, func(t *testing.T) {
-			p := newProxy(t, address, nil)
-			conn := dial(t, open(t, through(t, address, p.host())))
+			p := newProxy(t, address)
+			conn := dial(t, open(t, through(t, address, p.Host())))
 			run(t, conn, insert, int64(0))
-			p.lose()
+			p.Arm(proxy.Fault{Answer: true, Do: proxy.Swallow})
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			err := call(ctx, conn)
@@ -226,14 +227,10 @@ func TestLostConnections(t *testing.T) {
 			same(t, "status", backend.StatusClosed, conn.Status())
 		})
 		t.Run("connection cut: "+name, func(t *testing.T) {
-			p := newProxy(t, address, nil)
-			conn := dial(t, open(t, through(t, address, p.host())))
+			p := newProxy(t, address)
+			conn := dial(t, open(t, through(t, address, p.Host())))
 			run(t, conn, insert, int64(0))
-			p.lose()
-			go func() {
-				time.Sleep(100 * time.Millisecond)
-				p.cut()
-			}()
+			p.Arm(proxy.Fault{Answer: true, Do: proxy.Cut})
 			refused(t, call(t.Context(), conn), backend.Error{Class: backend.ClassConnection})
 		})
 		t.Run("given up before: "+name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/integration/servers"
 )
 
@@ -95,8 +96,8 @@ func TestRelease(t *testing.T) {
 // TestStatementsSurviveRelease: the next user of a connection finds the statements that are prepared on it.
 func TestStatementsSurviveRelease(t *testing.T) {
 	address := servers.Database(t)
-	p := newProxy(t, address, nil)
-	db := open(t, through(t, address, p.host()), "max_size=1")
+	p := newProxy(t, address)
+	db := open(t, through(t, address, p.Host()), "max_size=1")
 	use := func() {
 		conn, err := db.Acquire(t.Context())
 		if err != nil {
@@ -106,7 +107,33 @@ func TestStatementsSurviveRelease(t *testing.T) {
 		same(t, "value", any(int64(1)), value(t, conn, "SELECT $1::bigint", int64(1)))
 	}
 	use()
-	same(t, "round trips", 1, p.counting(use))
+	same(t, "round trips", 1, counting(p, use))
+}
+
+// TestGivenUpConnection: a connection on which a statement was given up, because the network swallows everything on it,
+// does not keep its place in the pool, though pgx takes 15 seconds to give it up.
+func TestGivenUpConnection(t *testing.T) {
+	t.Parallel()
+	address := servers.Database(t)
+	p := newProxy(t, address)
+	db := open(t, through(t, address, p.Host()), "max_size=1", "pool_acquire_timeout=10s")
+	conn := acquire(t, db)
+	p.Arm(proxy.Fault{Do: proxy.Swallow})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := conn.Exec(ctx, backend.Call{SQL: "SELECT 1"})
+	refused(t, err, backend.Error{Class: backend.ClassTimeout})
+	conn.Release()
+	start := time.Now()
+	again, err := db.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, again, "SELECT 1")
+	again.Release()
+	if took := time.Since(start); took > 12*time.Second {
+		t.Errorf("the pool of one had no connection for %s", took)
+	}
 }
 
 // TestClose: a closed database gives no connections. Those in use go on until they are released, and Close does not wait.

@@ -11,8 +11,8 @@ import (
 // TestRoundTrips counts what each kind of call costs on the wire.
 func TestRoundTrips(t *testing.T) {
 	address := servers.Database(t)
-	p := newProxy(t, address, nil)
-	conn := acquire(t, open(t, through(t, address, p.host())))
+	p := newProxy(t, address)
+	conn := acquire(t, open(t, through(t, address, p.Host())))
 	run(t, conn, "CREATE TABLE item (id bigint PRIMARY KEY, name text)")
 
 	const insert, find = "INSERT INTO item VALUES ($1, $2)", "SELECT name FROM item WHERE id = $1"
@@ -62,7 +62,7 @@ func TestRoundTrips(t *testing.T) {
 		{"100 runs that return rows", 1, query(backend.Call{SQL: find, Batch: firsts(many)})},
 	}
 	for _, step := range steps {
-		same(t, step.what, step.want, p.counting(step.do))
+		same(t, step.what, step.want, counting(p, step.do))
 	}
 	same(t, "the rows in the end", any(int64(100)), value(t, conn, "SELECT count(*) FROM item"))
 }
@@ -80,7 +80,7 @@ func firsts(runs [][]any) [][]any {
 // forgets the others; with no room each run prepares.
 func TestStatementCache(t *testing.T) {
 	address := servers.Database(t)
-	p := newProxy(t, address, nil)
+	p := newProxy(t, address)
 	texts := []string{"SELECT $1::int", "SELECT $1::text", "SELECT $1::bool"}
 	args := []any{int64(1), "a", true}
 	cases := []struct {
@@ -94,8 +94,8 @@ func TestStatementCache(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.size, func(t *testing.T) {
-			conn := acquire(t, open(t, through(t, address, p.host()), "statement_cache_size="+c.size))
-			trips := p.counting(func() {
+			conn := acquire(t, open(t, through(t, address, p.Host()), "statement_cache_size="+c.size))
+			trips := counting(p, func() {
 				for range 2 {
 					for i, text := range texts {
 						same(t, text, args[i], value(t, conn, text, args[i]))

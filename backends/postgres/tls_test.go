@@ -24,13 +24,13 @@ func TestTLS(t *testing.T) {
 	address := servers.Database(t)
 	certificate, file, key := selfSigned(t, "localhost")
 	_, other, _ := selfSigned(t, "elsewhere")
-	secured := newProxy(t, address, &tls.Config{Certificates: []tls.Certificate{certificate}})
-	plain := newProxy(t, address, nil)
-	_, port, err := net.SplitHostPort(secured.host())
+	secured, plain := newProxy(t, address), newProxy(t, address)
+	secured.Secure(&tls.Config{Certificates: []tls.Certificate{certificate}})
+	_, port, err := net.SplitHostPort(secured.Host())
 	if err != nil {
 		t.Fatal(err)
 	}
-	named, numbered := "localhost:"+port, secured.host()
+	named, numbered := "localhost:"+port, secured.Host()
 
 	connection := &backend.Error{Class: backend.ClassConnection, NotDone: true}
 	login := &backend.Error{Class: backend.ClassLogin, NotDone: true}
@@ -47,11 +47,11 @@ func TestTLS(t *testing.T) {
 		"verify-full with another name":        {numbered, []string{"sslmode=verify-full", "sslrootcert=" + file}, login},
 		"verify-full with another authority":   {named, []string{"sslmode=verify-full", "sslrootcert=" + other}, login},
 		"verify-ca with another authority":     {named, []string{"sslmode=verify-ca", "sslrootcert=" + other}, login},
-		"require without TLS in the server":    {plain.host(), []string{"sslmode=require"}, connection},
-		"prefer without TLS in the server":     {plain.host(), []string{"sslmode=prefer"}, nil},
-		"allow without TLS in the server":      {plain.host(), []string{"sslmode=allow"}, nil},
-		"no mode, and no TLS in the server":    {plain.host(), nil, nil},
-		"verify-full, no TLS in the server":    {plain.host(), []string{"sslmode=verify-full"}, connection},
+		"require without TLS in the server":    {plain.Host(), []string{"sslmode=require"}, connection},
+		"prefer without TLS in the server":     {plain.Host(), []string{"sslmode=prefer"}, nil},
+		"allow without TLS in the server":      {plain.Host(), []string{"sslmode=allow"}, nil},
+		"no mode, and no TLS in the server":    {plain.Host(), nil, nil},
+		"verify-full, no TLS in the server":    {plain.Host(), []string{"sslmode=verify-full"}, connection},
 		"verify-full, authorities of the host": {named, []string{"sslmode=verify-full", "sslrootcert=system"}, login},
 	}
 	for name, c := range cases {

@@ -21,20 +21,24 @@ var allowed = map[string][]string{
 	"internal/rules":   {},
 	"hare": {"query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
 		"go.yaml.in/yaml/v3"},
-	"transactions": {"hare", "features", "hare/backend", "internal/session"},
+	"transactions": {"hare", "features", "hare/backend", "internal/session",
+		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 
 	"backends/postgres":    {"features", "hare/backend", pgx},
 	"backends/sqlite":      {"features", "hare/backend", "github.com/ncruces/go-sqlite3"},
 	"backends/clickhouse":  {"features", "hare/backend", "github.com/ClickHouse/clickhouse-go/v2", "github.com/ClickHouse/ch-go"},
 	"backends/backendtest": {"features", "hare", "hare/backend", "query", "transactions", "github.com/google/go-cmp"},
 
-	"cmd/hare":   {"features", "hare", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse"},
+	"cmd/hare":   {"features", "hare", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse", "golang.org/x/term"},
 	"examples/*": {"hare", "query", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse"},
 
 	"integration/servers":     {pgx, "github.com/ory/dockertest/v3"},
 	"integration/withservers": {"integration/servers"},
 	"integration/faults":      {"features", "hare/backend"},
-	"integration/demo":        {pgx},
+	"integration/proxy":       {},
+	"integration/demo":        {"integration/proxy", pgx},
+	"integration/chaos": {"hare", "query", "transactions", "backends/postgres", "integration/proxy", "integration/servers",
+		pgx},
 }
 
 const (

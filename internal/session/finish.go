@@ -35,6 +35,19 @@ func (s *Session) Prepare(ctx context.Context, statements ...string) (row []stri
 	return s.end(ctx, "PREPARE TRANSACTION", statements)
 }
 
+// Begin starts the transaction on the server where no statement has done so yet. It takes no part in the turns of the
+// levels: it is for whoever ends the transaction, after Seal.
+func (s *Session) Begin(ctx context.Context) error {
+	if s.begun {
+		return nil
+	}
+	if _, err := s.conn.Control(ctx, s.begin()...); err != nil {
+		return err
+	}
+	s.begun = true
+	return nil
+}
+
 // Seal lets no more statements in, once those at work have ended: after it nothing changes any more of what the session
 // knows of its transaction. Where they do not end in time the transaction is given up, which rolls it back. It may be
 // called again, and is the first step of every end.

@@ -1,0 +1,190 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/transactions"
+)
+
+// slack is how much longer than its own limits something may take on a busy machine.
+const slack = 8 * time.Second
+
+// swallowFrom makes a black hole of the network to an alias from the first call there on whose SQL has a part, before
+// that call is sent. calls tells how many there were from then on.
+func (f *trio) swallowFrom(alias, part string) (calls func() int) {
+	f.Helper()
+	p := f.through(alias)[alias]
+	var mu sync.Mutex
+	n := 0
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Alias != alias || n == 0 && !strings.Contains(e.SQL, part) {
+			return nil
+		}
+		if n == 0 {
+			p.Swallow()
+		}
+		n++
+		return nil
+	}, nil)
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return n
+	}
+}
+
+// Field 41, W19: a participant that swallows everything, from the beginning or from some step on, costs its own time limit
+// once and no more; the other one is finished.
+func TestFieldBlackHoleInRecovery(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second
+	for _, test := range []struct {
+		name  string
+		from  string // the call to a that is the first to be swallowed
+		aDone bool   // a was told before the crash, so that recovery only verifies it
+	}{
+		{"from the beginning", "", false},
+		{"when it is asked what it is", "pg_control_system", false},
+		{"when it is asked what is prepared", "pg_prepared_xacts", false},
+		{"when it is told", "COMMIT PREPARED", false},
+		{"when it is verified", "pg_xact_status", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "")
+			f.crash(isDelivery)
+			if test.aDone {
+				f.exec("a", fmt.Sprintf("COMMIT PREPARED '%s'", f.prepared("a")[0]))
+			}
+			direct := f.urls["a"]
+			calls := f.swallowFrom("a", test.from)
+			start := time.Now()
+			report := f.recover(transactions.Finish(), transactions.ParticipantTimeout(limit))
+			wantQuick(t, start, limit+slack)
+			if n := calls(); n != 1 {
+				t.Errorf("recovery waited for a %d times, want once", n)
+			}
+			if e := entryOf(t, report, "b"); e.State != transactions.StateDone || report.Resolved != 0 {
+				t.Errorf("recovery: %+v, want b done and the decision open", report)
+			}
+			if report.Clean() {
+				t.Error("recovery calls that clean")
+			}
+			f.plan.Set(nil, nil)
+			f.urls["a"] = direct
+			f.reconnect()
+			if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
+				t.Errorf("recovery afterwards: %+v", report)
+			}
+			f.wantCounts(1, 1, 1)
+			f.wantNothingPrepared()
+		})
+	}
+}
+
+// A coordinator that swallows everything ends recovery with an error within the limit, and the participants stay as they
+// are.
+func TestBlackHoleOfTheCoordinatorInRecovery(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second
+	for name, test := range map[string]struct {
+		from    string
+		crashed func(e faults.Event) bool
+		notes   int64
+	}{
+		"from the beginning":         {"", isDelivery, 1},
+		"when it is asked for a row": {"SELECT xid, outcome", isDelivery, 1},
+		"when it is told an abort":   {"'abort'", isDecision, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "")
+			f.crash(test.crashed)
+			direct := f.urls["c"]
+			f.swallowFrom("c", test.from)
+			start := time.Now()
+			report, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish(), transactions.ParticipantTimeout(limit))
+			wantQuick(t, start, 3*limit+slack) // two abort rows, and the clean-up
+			if err == nil && report.Clean() {
+				t.Errorf("recovery calls that clean: %+v", report)
+			}
+			f.plan.Set(nil, nil)
+			for _, alias := range participants {
+				if n := len(f.prepared(alias)); n != 1 {
+					t.Errorf("%d transactions are prepared in %s, want the one", n, alias)
+				}
+			}
+			f.urls["c"] = direct
+			f.reconnect()
+			if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 2 {
+				t.Errorf("recovery afterwards: %+v", report)
+			}
+			f.wantCounts(test.notes, test.notes, test.notes)
+			f.wantNothingPrepared()
+		})
+	}
+}
+
+// Field 41 and 14, W13: a live call whose database swallows everything ends within its phases, and says what it knows.
+func TestFieldBlackHoleInACall(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, alias, from string
+		phases            transactions.Phases
+		check             func(t *testing.T, err error)
+	}{
+		{"preparing", "a", "PREPARE TRANSACTION", transactions.Phases{Prepare: time.Second, Rollback: time.Second}, func(t *testing.T, err error) {
+			wantOutcome(t, err, transactions.RolledBack)
+			wantPending(t, as[*transactions.RollbackPendingError](t, err).Pending, "a")
+		}},
+		{"deciding", "c", "INSERT INTO public.hare_distributed_decisions", transactions.Phases{Decide: time.Second}, func(t *testing.T, err error) {
+			wantOutcome(t, err, transactions.Ambiguous)
+			as[*transactions.CommitAmbiguousError](t, err)
+		}},
+		{"delivering", "b", "COMMIT PREPARED", transactions.Phases{Deliver: 2 * time.Second}, func(t *testing.T, err error) {
+			wantOutcome(t, err, transactions.PartiallyCommitted)
+			wantPending(t, as[*transactions.PartiallyCommittedError](t, err).Pending, "b")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "")
+			direct := f.urls[test.alias]
+			calls := f.swallowFrom(test.alias, test.from)
+			start := time.Now()
+			err := transactions.Distributed(f.ctx, coordinator, participants, writeAll, transactions.PhaseTimeouts(test.phases))
+			wantQuick(t, start, 2*time.Second+slack)
+			if calls() == 0 {
+				t.Error("nothing was swallowed")
+			}
+			test.check(t, err)
+			f.plan.Set(nil, nil)
+			f.urls[test.alias] = direct
+			f.reconnect()
+			if report := f.recover(transactions.Finish()); !report.Clean() {
+				t.Errorf("recovery: %+v", report)
+			}
+			if counts := f.counts(); counts[0] != counts[1] || counts[0] != counts[2] {
+				t.Errorf("notes in c, a, b: %v, want all or none", counts)
+			}
+			f.wantNothingPrepared()
+		})
+	}
+}
+
+// wantPending looks for an alias. On a busy machine others may be late as well.
+func wantPending(t *testing.T, pending []transactions.ParticipantState, alias string) {
+	t.Helper()
+	if !slices.ContainsFunc(pending, func(p transactions.ParticipantState) bool { return p.Alias == alias && p.GID != "" }) {
+		t.Errorf("pending is %+v, want %s among them", pending, alias)
+	}
+}

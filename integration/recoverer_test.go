@@ -1,0 +1,323 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hare-go/hare/features"
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/transactions"
+)
+
+// recoverer runs a recoverer until stop, which waits for its end.
+func (f *trio) recoverer(opts ...transactions.RecoverOption) (stop func()) {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.ctx)
+	done := make(chan error, 1)
+	go func() { done <- transactions.RunRecoverer(ctx, coordinator, opts...) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				f.Errorf("the recoverer ended with %v", err)
+			}
+		})
+	}
+	f.Cleanup(stop)
+	return stop
+}
+
+// eventually waits until a condition holds.
+func (f *trio) eventually(what string, holds func() bool) {
+	f.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+func (f *trio) nothingPrepared() bool { return len(f.prepared("a"))+len(f.prepared("b")) == 0 }
+
+func isCommitPrepared(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") }
+
+// A crash is finished within seconds, without an operator and without any option.
+func TestRecovererFinishesACrash(t *testing.T) {
+	t.Parallel()
+	for name, crash := range map[string]struct {
+		at   func(faults.Event) bool
+		kept int64
+	}{"undecided": {isDecision, 0}, "decided": {isCommitPrepared, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "")
+			f.crash(crash.at)
+			f.recoverer()
+			f.eventually("all is finished", func() bool { return f.nothingPrepared() && f.decisions("resolved_at IS NULL") == 0 })
+			f.wantCounts(crash.kept, crash.kept, crash.kept)
+		})
+	}
+}
+
+// A call that has prepared and is slow to decide is left alone, also when it has nothing to write on its coordinator, and
+// so are those after it, however often the recoverer looks.
+func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
+	t.Parallel()
+	for name, writes := range map[string][]string{"writes everywhere": everybody, "writes on participants only": participants} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "")
+			f.crash(isDecision) // the recoverer has something else to do, which shows that it works
+			f.recoverer(transactions.Interval(20 * time.Millisecond))
+			f.plan.Set(func(_ context.Context, e faults.Event) error {
+				if isDecision(e) && strings.Contains(e.SQL, "'commit'") {
+					f.eventually("the crashed call is rolled back", func() bool { return len(f.prepared("a")) == 1 })
+					time.Sleep(3 * time.Second) // longer than the recoverer's grace
+				}
+				return nil
+			}, nil)
+			if err := f.distributed(func(d *hare.Distributed) error { return write(d, "slow", writes...) }); err != nil {
+				t.Error(err)
+			}
+			f.plan.Set(nil, nil)
+			for range 20 {
+				if err := f.distributed(writeAll); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A call whose process hangs is rolled back when it is older than OlderThan, though it is still connected.
+func TestRecovererEndsWhatIsOlder(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.recoverer(transactions.Interval(20*time.Millisecond), transactions.OlderThan(50*time.Millisecond))
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
+		if isDecision(e) && strings.Contains(e.SQL, "'commit'") {
+			f.eventually("it is rolled back", f.nothingPrepared)
+		}
+		return nil
+	}, nil)
+	err := f.distributed(writeAll)
+	wantOutcome(t, err, transactions.RolledBack)
+	as[*hare.TransactionError](t, err)
+	f.wantCounts(0, 0, 0)
+}
+
+// Of several recoverers one works at a time.
+func TestOneRecovererWorksAtATime(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	if err := f.distributed(writeAll); err != nil { // makes the tables
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	working, most, passes := 0, 0, 0
+	note := func(e faults.Event, change int) {
+		if e.Alias != coordinator || e.Op != "query" || !strings.Contains(e.SQL, "participants::text") {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if working += change; working > most {
+			most = working
+		}
+		if change > 0 {
+			passes++
+		}
+	}
+	f.plan.Set(func(_ context.Context, e faults.Event) error { note(e, 1); time.Sleep(time.Millisecond); return nil },
+		func(_ context.Context, e faults.Event) error { note(e, -1); return nil })
+	for range 4 {
+		f.recoverer(transactions.Interval(10 * time.Millisecond))
+	}
+	f.eventually("twenty passes", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return passes >= 20
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if most != 1 {
+		t.Errorf("%d recoverers were at work at the same time", most)
+	}
+}
+
+// The recoverer has connections of its own: pools whose only connection is in use do not stop it.
+func TestRecovererBesideStarvingPools(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "&max_size=1&pool_acquire_timeout=60")
+	f.crash(isCommitPrepared)
+	watch := newTrioOn(f)
+	var holders sync.WaitGroup
+	release := make(chan struct{})
+	for _, alias := range everybody {
+		held := make(chan struct{})
+		holders.Go(func() {
+			_ = transactions.Atomic(f.ctx, func(ctx context.Context) error {
+				if _, err := f.client(alias).Exec(ctx, "SELECT 1"); err != nil {
+					t.Error(err)
+				}
+				close(held)
+				<-release
+				return errStop
+			}, transactions.Using(alias))
+		})
+		<-held
+	}
+	f.recoverer()
+	watch.eventually("all is finished", watch.nothingPrepared)
+	close(release)
+	holders.Wait()
+	f.wantCounts(1, 1, 1)
+}
+
+// newTrioOn is another set of connections to the databases of f.
+func newTrioOn(f *trio) *trio {
+	f.Helper()
+	other := &trio{T: f.T, plan: &faults.Plan{}, urls: f.urls}
+	other.conns = other.connect(f.urls)
+	other.ctx = hare.WithConnections(f.Context(), other.conns)
+	return other
+}
+
+// A recoverer that waits for a database which never answers ends with its ctx.
+func TestRecovererStops(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.crash(isCommitPrepared)
+	silent := make(chan struct{})
+	var once sync.Once
+	f.plan.Set(func(ctx context.Context, e faults.Event) error {
+		if e.Alias == "b" {
+			once.Do(func() { close(silent) })
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}, nil)
+	stop := f.recoverer()
+	<-silent
+	start := time.Now()
+	stop()
+	if took := time.Since(start); took > tenSeconds {
+		t.Errorf("it took %s to stop", took)
+	}
+}
+
+// tenSeconds is far below every time limit of a recoverer.
+const tenSeconds = 10 * time.Second
+
+// A failure is logged when it comes, not again with every pass.
+func TestRecovererLogsFailuresOnce(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.crash(isCommitPrepared)
+	f.exec("b", fmt.Sprintf("ROLLBACK PREPARED '%s'", f.prepared("b")[0]))
+	var log lines
+	f.recoverer(transactions.Interval(10*time.Millisecond), transactions.OlderThan(0), transactions.RecoverLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	passes := func() int {
+		n := 0
+		for _, e := range f.plan.Events() {
+			if strings.Contains(e.SQL, "pg_try_advisory_xact_lock") {
+				n++
+			}
+		}
+		return n
+	}
+	before := passes()
+	f.eventually("ten passes", func() bool { return passes() > before+10 })
+	if n := log.count("state=mixed"); n != 1 {
+		t.Errorf("the mixed outcome is logged %d times:\n%s", n, &log)
+	}
+	if n := log.count("finished"); n == 0 {
+		t.Errorf("what was finished is not logged:\n%s", &log)
+	}
+}
+
+// lines is a log that a test reads while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *lines) count(word string) int { return strings.Count(l.String(), word) }
+
+func TestWrongRecoveries(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	conns, err := hare.Open(t.Context(), hare.Config{Connections: map[string]string{"click": "clickhouse://127.0.0.1:1/x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conns.Close)
+	xid := "hare_dtx_c:" + strings.Repeat("a", 16) + ":" + strings.Repeat("b", 32)
+	for name, test := range map[string]struct {
+		ctx         context.Context
+		coordinator string
+		opts        []transactions.RecoverOption
+		want        error
+	}{
+		"no such alias":        {f.ctx, "nobody", nil, &hare.ConfigurationError{}},
+		"no two-phase commit":  {hare.WithConnections(t.Context(), conns), "click", nil, &features.UnsupportedError{}},
+		"a negative age":       {f.ctx, "c", []transactions.RecoverOption{transactions.OlderThan(-1)}, &hare.QueryError{}},
+		"no interval":          {f.ctx, "c", []transactions.RecoverOption{transactions.Interval(0)}, &hare.QueryError{}},
+		"a negative retention": {f.ctx, "c", []transactions.RecoverOption{transactions.Retention(-1)}, &hare.QueryError{}},
+		"no time":              {f.ctx, "c", []transactions.RecoverOption{transactions.ParticipantTimeout(0)}, &hare.QueryError{}},
+		"one transaction":      {f.ctx, "c", []transactions.RecoverOption{transactions.OnlyXID(xid)}, &hare.QueryError{}},
+		"one to forget":        {f.ctx, "c", []transactions.RecoverOption{transactions.Forget(xid)}, &hare.QueryError{}},
+		"not an xid":           {f.ctx, "c", []transactions.RecoverOption{transactions.OnlyXID("hare_dtx_c")}, &hare.QueryError{}},
+	} {
+		before := len(f.plan.Events())
+		err := transactions.RunRecoverer(test.ctx, test.coordinator, test.opts...)
+		if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", test.want) {
+			t.Errorf("%s: got %T %v, want a %T", name, err, err, test.want)
+		}
+		if n := len(f.plan.Events()); n != before {
+			t.Errorf("%s: something was sent", name)
+		}
+	}
+}
+
+// A pass that fails is tried again: here the coordinator does not answer at first.
+func TestRecovererTriesAgain(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.crash(isCommitPrepared)
+	var mu sync.Mutex
+	refused := 0
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Op == "dial" && e.Alias == coordinator && refused < 5 {
+			refused++
+			return errors.New("no route")
+		}
+		return nil
+	}, nil)
+	f.recoverer(transactions.Interval(10 * time.Millisecond))
+	f.eventually("all is finished", f.nothingPrepared)
+	f.wantCounts(1, 1, 1)
+}

@@ -1,0 +1,182 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/integration/servers"
+	"github.com/hare-go/hare/transactions"
+)
+
+// database makes a database on a server and returns its URL.
+func database(t *testing.T, server *servers.Server, name string) string {
+	t.Helper()
+	databaseURL, err := server.CreateDatabase(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return databaseURL
+}
+
+// serverFaults are what happens to a server, and what makes it answer again. One that is merely restarted answers when the
+// call goes on.
+var serverFaults = []struct {
+	name         string
+	strike, mend func(*servers.Server, context.Context) error
+}{
+	{"killed", (*servers.Server).Kill, (*servers.Server).Restart},
+	{"stopped", (*servers.Server).Stop, (*servers.Server).Restart},
+	{"paused", (*servers.Server).Pause, (*servers.Server).Resume},
+	{"restarted", (*servers.Server).Restart, nil},
+}
+
+// moments are the steps of the protocol between which a server fails: before a call on an alias whose SQL has a part, or
+// after it, so that its answer is lost.
+var moments = []struct {
+	name, alias, part string
+	after             bool
+	a, c              []transactions.Outcome // where it is the server of a participant, or of the coordinator
+}{
+	{"before a participant prepares", "a", "PREPARE TRANSACTION", false, isRolledBack, isNotDecided},
+	{"when all are prepared", "c", decisionSQL, false, isCommitted, isNotDecided},
+	{"when it is decided", "a", "COMMIT PREPARED", false, isCommitted, isCommitted},
+	{"when a participant has committed", "a", "COMMIT PREPARED", true, isCommitted, isCommitted},
+}
+
+// Field 15, 25, 28, 35 and 46: the server of a participant, and that of the coordinator, is killed, shut down, paused or
+// restarted between the steps of the protocol. The call tells the truth within its phases, recovery finishes it when the
+// server answers again, and says so as long as it does not.
+func TestServersFail(t *testing.T) {
+	t.Parallel()
+	for _, fault := range serverFaults {
+		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
+			server := ownServer(t, servers.Options{Name: "faults", Fast: true})
+			shared := servers.Databases(t, 2)
+			trios := map[string]*trio{
+				"a": trioOf(t, shared[0], database(t, server, "a"), shared[1]),
+				"c": trioOf(t, database(t, server, "c"), shared[0], shared[1]),
+			}
+			for alias, f := range trios {
+				if err := f.distributed(writeAll); err != nil { // first use
+					t.Fatal(err)
+				}
+				for _, moment := range moments {
+					text := alias + ", " + moment.name
+					t.Run(text, func(t *testing.T) {
+						f := f.in(t)
+						want, phases := moment.a, transactions.Phases{} // long ones, but for those that wait for the server
+						if alias == coordinator {
+							want = moment.c
+						}
+						switch {
+						case fault.mend == nil:
+						case alias == coordinator:
+							phases.Decide = time.Second
+						default:
+							phases.Prepare, phases.Deliver, phases.Rollback = time.Second, time.Second, time.Second
+						}
+						struck := f.once(moment.alias, moment.part, moment.after, func() error { return fault.strike(server, t.Context()) })
+						err := transactions.Distributed(f.ctx, coordinator, participants, func(d *hare.Distributed) error {
+							return write(d, text, everybody...)
+						}, transactions.PhaseTimeouts(phases))
+						f.plan.Set(nil, nil)
+						f.wait("the server fails", struck)
+						told := transactions.OutcomeOf(err)
+						if !slices.Contains(want, told) {
+							t.Errorf("told %s, want one of %s: %v", told, want, err)
+						}
+						switch {
+						case fault.mend != nil:
+							f.wantNotRecovered(alias)
+							if err := fault.mend(server, t.Context()); err != nil {
+								t.Fatal(err)
+							}
+						case told == transactions.PartiallyCommitted, told == transactions.Ambiguous:
+							t.Errorf("told %s, though the server answers again: %v", told, err)
+						}
+						// A pool may have more connections to the server that was; each fails once.
+						f.eventually("the pools are usable", func() bool { return f.distributed(writeAll) == nil })
+						f.wantSettled(text, err)
+					})
+				}
+			}
+		})
+	}
+}
+
+// once runs act once: before the first call on an alias whose SQL has a part, or after it, when the call's answer is lost.
+func (f *trio) once(alias, part string, after bool, act func() error) (done <-chan struct{}) {
+	acted := make(chan struct{})
+	var once sync.Once
+	fault := func(_ context.Context, e faults.Event) (lost error) {
+		if e.Alias == alias && strings.Contains(e.SQL, part) {
+			once.Do(func() {
+				defer close(acted)
+				if err := act(); err != nil {
+					f.Error(err)
+				}
+				if after {
+					lost = faults.ErrInjected
+				}
+			})
+		}
+		return lost
+	}
+	if after {
+		f.plan.Set(nil, fault)
+	} else {
+		f.plan.Set(fault, nil)
+	}
+	return acted
+}
+
+// wantNotRecovered runs recovery while the server of an alias does not answer.
+func (f *trio) wantNotRecovered(alias string) {
+	f.Helper()
+	report, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish(), transactions.ParticipantTimeout(time.Second))
+	if alias == coordinator {
+		if err == nil {
+			f.Errorf("recovery without its coordinator: %+v", report)
+		}
+		return
+	}
+	if err != nil || report.Clean() || !slices.ContainsFunc(report.Unreachable, func(u transactions.Unreachable) bool { return u.Alias == alias && u.Err != nil }) {
+		f.Errorf("recovery without %s: %+v, %v", alias, report, err)
+	}
+}
+
+// Field 28, W8: the decision is not lost when its server is killed right after the call has returned, although commits of
+// its role wait for no flush, and nothing else flushes the log.
+func TestDecisionSurvivesAKill(t *testing.T) {
+	t.Parallel()
+	server := ownServer(t, servers.Options{Name: "durable", Settings: map[string]string{"wal_writer_delay": "10s"}})
+	shared := servers.Databases(t, 2)
+	f := trioOf(t, database(t, server, "c"), shared[0], shared[1])
+	f.exec("c", "ALTER ROLE "+servers.Superuser+" SET synchronous_commit = off")
+	f.reconnect()
+	if got := f.text("c", "SELECT current_setting('synchronous_commit')"); got != "off" {
+		t.Fatalf("synchronous_commit is %s", got)
+	}
+	for kill := range int64(3) {
+		if err := f.distributed(writeAll); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(server.Kill(t.Context()), server.Restart(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		f.reconnect()
+		if report := f.recover(transactions.Finish()); !report.Clean() {
+			t.Errorf("recovery: %+v", report)
+		}
+		f.wantCounts(kill+1, kill+1, kill+1)
+		f.wantNothingPrepared()
+	}
+}

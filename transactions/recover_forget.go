@@ -1,0 +1,86 @@
+package transactions
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// How rows of the decisions table are let go: old ones, and the one that an operator gives up.
+
+// giveUp is Forget. The row is marked as resolved, not deleted: should a database that was thought to be gone come back with
+// the transaction still prepared, its decision is still there to be followed.
+func (r *recovery) giveUp(ctx context.Context) error {
+	d := r.decisions[r.forget]
+	if d == nil || !d.commit || d.resolved {
+		return &hare.QueryError{Reason: fmt.Sprintf("there is no unresolved decision to commit %s on %q, so there is nothing to forget", r.forget, r.alias)}
+	}
+	r.grace, r.olderThan = 0, 0
+	r.settle(ctx, false)
+	r.verified(ctx, d)
+	for _, e := range r.report.Entries {
+		if !e.CanForget() {
+			return &hare.QueryError{Reason: fmt.Sprintf("%s can still be finished on %q (%s): run: hare distributed-recover --coordinator %s --xid %s --older-than 0 --finish", r.forget, e.Alias, e.Reason, r.alias, r.forget)}
+		}
+	}
+	if len(r.report.Unreachable) > 0 {
+		return &hare.QueryError{Reason: fmt.Sprintf("%q cannot be looked at (%v), and may still be able to finish %s: try again when it answers", r.report.Unreachable[0].Alias, r.report.Unreachable[0].Err, r.forget)}
+	}
+	if len(r.report.Entries) == 0 {
+		return &hare.QueryError{Reason: fmt.Sprintf("%s is committed everywhere, and only its row is left: run: hare distributed-recover --coordinator %s --xid %s --older-than 0 --finish", r.forget, r.alias, r.forget)}
+	}
+	for i := range r.report.Entries {
+		e := &r.report.Entries[i]
+		e.Reason += "; forgetting it repairs nothing: its writes stay in the databases that have committed, the coordinator's among them, and stay missing in this one"
+	}
+	if !r.finish {
+		return nil
+	}
+	_, err := r.conn.Exec(ctx, backend.Call{SQL: resolveSQL, Args: []any{textList([]any{d.xid})}})
+	if err != nil {
+		return hare.ErrorFrom(r.alias, resolveSQL, err)
+	}
+	for i := range r.report.Entries {
+		r.report.Entries[i].State = StateForgotten
+	}
+	return nil
+}
+
+// purgeBatch is how many old rows one statement removes.
+const purgeBatch = 1000
+
+// purgeSQL finds both what to remove and the rows to remove by an index: now() may be looked up in one, clock_timestamp()
+// not, and a sub-select is joined to the whole table where an array is not.
+const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid = ANY(ARRAY(
+	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < now() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4))`
+
+// purge removes rows that were resolved long ago, while every database was looked at and none holds their GIDs any more.
+func (r *recovery) purge(ctx context.Context) error {
+	if !r.finish || r.keepOld || r.only != "" || len(r.report.Unreachable) > 0 {
+		return nil
+	}
+	var held []any
+	for _, f := range r.found {
+		for _, e := range f.prepared {
+			held = append(held, e.XID)
+		}
+	}
+	for {
+		n, err := r.purgeSome(ctx, held)
+		if err != nil {
+			return hare.ErrorFrom(r.alias, purgeSQL, err)
+		}
+		r.report.Purged += int(n)
+		if n < purgeBatch {
+			return nil
+		}
+	}
+}
+
+func (r *recovery) purgeSome(ctx context.Context, held []any) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
+	defer cancel()
+	return r.conn.Exec(ctx, backend.Call{SQL: purgeSQL, Args: []any{r.retention.Seconds(), `hare\_dtx\_%:` + r.id + `:%`, textList(held), int64(purgeBatch)}})
+}
