@@ -64,7 +64,7 @@ func coordinatorID(ctx context.Context, alias string, conn backend.Conn, is iden
 	if err != nil || id != "" {
 		return id, err
 	}
-	statements := append([]string{beginWrite, tablesLock}, createTables...)
+	statements := append([]string{beginWrite, durable, tablesLock}, createTables...)
 	statements = append(statements,
 		fmt.Sprintf(`INSERT INTO %s (id, system_identifier, database_oid) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING`,
 			coordinatorTable, literal(randomHex(coordinatorHex)), literal(is.System), literal(is.OID)),
@@ -110,7 +110,8 @@ func readCoordinatorID(ctx context.Context, alias string, conn backend.Conn, is 
 const beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 
 // durable makes the transaction's COMMIT wait for its flush, whatever the role's default: a decision that a crash of the
-// server could undo is worth nothing once a participant has been told.
+// server could undo is worth nothing once a participant has been told, nor is an id once a participant has prepared under
+// it.
 const durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
 
 // prepared is what a participant prepared, as the row of the decision keeps it.

@@ -103,18 +103,19 @@ func (n *nemesis) aim(ctx context.Context, e event) (acted func()) {
 	}
 }
 
-// linksOf are the links of an event's target.
+// linksOf are the links that an event breaks, or on which it waits for its word.
 func (n *nemesis) linksOf(e event) []*proxy.Proxy {
-	if e.class() != ofWorker {
-		links := n.cluster.links[e.number]
-		if e.worker != everybody {
-			return links[e.worker : e.worker+1]
-		}
-		return links
+	if e.class() == ofLink && e.worker != everybody {
+		return n.cluster.links[e.number][e.worker : e.worker+1]
 	}
 	var links []*proxy.Proxy
-	for _, toServer := range n.cluster.links {
-		links = append(links, toServer[e.number])
+	for server, toServer := range n.cluster.links {
+		switch {
+		case e.class() == ofWorker:
+			links = append(links, toServer[e.number])
+		case (server == e.number) != e.elsewhere():
+			links = append(links, toServer...)
+		}
 	}
 	return links
 }

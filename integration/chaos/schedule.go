@@ -42,6 +42,10 @@ type event struct {
 	when   moment
 }
 
+// elsewhere says that an event waits for its word on the way to the other servers: what may suffer from a decision that is
+// delivered is the server that made it.
+func (e event) elsewhere() bool { return e.class() == ofServer && e.word == delivery }
+
 // moment is when an event happens that waits for a word.
 type moment string
 
@@ -51,11 +55,14 @@ const (
 	afterAnswer moment = "after"  // the answer to the word waits
 )
 
-// decision is the word of the message that decides. words are those that the messages of a commit are known by: a fault at
-// random mostly meets a callback, and one that is aimed meets the commit.
-const decision = "INSERT INTO public.hare_distributed_decisions"
+// The words that the messages of a commit are known by. A fault at random mostly meets a callback; one that is aimed
+// meets the commit.
+const (
+	decision = "INSERT INTO public.hare_distributed_decisions"
+	delivery = "COMMIT PREPARED"
+)
 
-var words = []string{"PREPARE TRANSACTION", decision, decision, "COMMIT PREPARED", "ROLLBACK PREPARED"}
+var words = []string{"PREPARE TRANSACTION", decision, decision, delivery, "ROLLBACK PREPARED"}
 
 // aimTime is how long an event waits for its word.
 const aimTime = time.Second
@@ -92,12 +99,12 @@ const everybody = -1
 
 // String is the event as the schedule prints it.
 func (e event) String() string {
-	text := fmt.Sprintf("%7.2fs  %-14s  %-10s", e.at.Seconds(), e.kind, e.whom)
-	if e.last > 0 {
-		text += fmt.Sprintf("  for %.2fs", e.last.Seconds())
-	}
+	text := fmt.Sprintf("%7.2fs  %-14s  %-8s  %5.2fs", e.at.Seconds(), e.kind, e.whom, e.last.Seconds())
 	if e.word != "" {
 		text += fmt.Sprintf("  %s %s", e.when, e.word)
+	}
+	if e.elsewhere() {
+		text += " elsewhere"
 	}
 	return text
 }
