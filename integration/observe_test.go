@@ -141,7 +141,7 @@ var endings = []ending{
 			opened + "callback prepare(prepare a:prepared prepare b:prepared) decide(decide c) deliver(deliver a deliver b)"},
 }
 
-// Every end of a distributed transaction is seen in its error, in the log, in the trace and in the metrics, and each names
+// W32: every end of a distributed transaction is seen in its error, in the log, in the trace and in the metrics, and each names
 // the transaction.
 //
 // W25. W32.

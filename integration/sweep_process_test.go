@@ -133,7 +133,7 @@ func (c *child) stopped(o order) (reached bool) {
 func (s *sweep) finish(at string) (some bool) {
 	s.Helper()
 	s.await(at+": recovery beside it", func() bool {
-		report := s.recover(transactions.Finish())
+		report := s.finishing()
 		for _, e := range report.Entries {
 			some = some || e.State == transactions.StateDone
 		}
@@ -185,7 +185,7 @@ func (s *sweep) terminated(o order) (reached bool) {
 	wantQuick(s.T, start, 30*time.Second)
 	s.check(at, o.Text, w.End)
 	if !o.Lost && (len(w.End.GIDs) > 0 || w.End.Outcome != transactions.Committed && !w.Canceled) {
-		s.Errorf("%s: told %+v", at, w)
+		s.Errorf("%s: told %+v, about the cancelled context: %t", at, *w.End, w.Canceled)
 	}
 	return true
 }

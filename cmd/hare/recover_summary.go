@@ -89,7 +89,7 @@ func (p *page) one(report transactions.Report) {
 	case report.Decided == "commit":
 		p.text(0, "", "decision: commit; "+whoHas(report))
 	case report.Decided == "abort":
-		p.text(0, "", "decision: abort; it is rolled back, and can never be committed")
+		p.text(0, "", "decision: abort; since that was written it can never be committed")
 	case nothing:
 		p.text(0, "", "decision: none, and nothing of it is prepared. Either it is committed everywhere and its row was removed, as is usual; or it was rolled back, "+
 			"or its call has not come as far as to prepare: then it has left nothing")
@@ -149,8 +149,8 @@ func (p *page) forgetting(report transactions.Report) {
 		p.text(4, "  -", fmt.Sprintf("to repair the data write by hand into %s what the transaction was to write there, or take back by hand what it has written in %s",
 			lost, holders(report, transactions.WritesCommitted)))
 	}
-	p.text(4, "  -", "it is not reported any more. Its row is marked as resolved, and removed after seven days; a database that comes back before, "+
-		"with the transaction still prepared, gets its commit")
+	p.text(4, "  -", "it is not reported any more. Its row is marked as resolved, and kept; a database that comes back with the transaction "+
+		"still prepared gets its commit")
 }
 
 // worthAge is the age from which on a prepared transaction of others is worth a word.
