@@ -76,7 +76,7 @@ func rawCall(sql string, args []any) (backend.Call, error) {
 	if word := transactionControl(sql); word != "" {
 		return backend.Call{}, &QueryError{Reason: word + " is for package transactions: use transactions.Atomic, nested for a savepoint"}
 	}
-	call := backend.Call{SQL: sql}
+	call := backend.Call{SQL: sql, Lasting: lasting(sql)}
 	if len(args) > 0 {
 		call.Args = make([]any, len(args))
 		for i, arg := range args {

@@ -32,6 +32,36 @@ func transactionControl(sql string) string {
 	return ""
 }
 
+// momentary are the first words of statements that leave nothing in the session once their transaction has ended, unless
+// they make something temporary or call a function that is made to last.
+var momentary = map[string]bool{
+	"SELECT": true, "INSERT": true, "UPDATE": true, "DELETE": true, "MERGE": true, "WITH": true, "VALUES": true, "TABLE": true,
+	"EXPLAIN": true, "CREATE": true, "ALTER": true, "DROP": true, "TRUNCATE": true, "LOCK": true, "NOTIFY": true,
+	"": true, // nothing, or a parenthesis
+}
+
+// lasting reports whether a statement in the text may leave something in the session that outlives its transaction: a
+// setting, a lock of the session, a held cursor, a temporary table, a prepared statement. It may say so of one that leaves
+// nothing, which costs a round trip; what a function does in the database it cannot know.
+func lasting(sql string) bool {
+	folded := strings.ToLower(sql)
+	for _, part := range []string{"advisory", "set_config", "temp"} {
+		if strings.Contains(folded, part) {
+			return true
+		}
+	}
+	for sql != "" {
+		first, rest := word(sql)
+		second, _ := word(rest)
+		local := first == "SET" && (second == "LOCAL" || second == "TRANSACTION" || second == "CONSTRAINTS")
+		if !momentary[first] && !local {
+			return true
+		}
+		sql = afterStatement(rest)
+	}
+	return false
+}
+
 // word is the first word of a statement in upper case and what follows it; blanks and comments before it are skipped.
 func word(sql string) (first, rest string) {
 	sql = skipComments(sql)

@@ -21,3 +21,20 @@ func TestTransactionControl(t *testing.T) {
 		}
 	}
 }
+
+func TestLasting(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"": false, "SELECT 1": false, "(SELECT 1)": false, "-- SET x": false, "UPDATE t SET a = 1": false, "with x as (select 1) table x": false,
+		"INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING": false, "SELECT ';SET x'": false, "CREATE TABLE t ()": false, "SELECT 1;": false,
+		"SET LOCAL lock_timeout = 1": false, "set /* x */ local a = 1": false, "SET CONSTRAINTS ALL DEFERRED": false,
+		"SET lock_timeout = 1": true, "/* x */ set x to 1": true, "SELECT 1; SET x = 1": true, "RESET ALL": true, "SET ROLE r": true,
+		"LISTEN news": true, "DECLARE c CURSOR WITH HOLD FOR SELECT 1": true, "PREPARE q AS SELECT 1": true, "DO $$ BEGIN END $$": true,
+		"CALL p()": true, "LOAD 'x'": true, "PRAGMA foreign_keys = off": true,
+		"SELECT pg_advisory_lock(1)": true, "SELECT PG_TRY_ADVISORY_LOCK(1)": true, "SELECT set_config('a', 'b', false)": true,
+		"CREATE TEMP TABLE t ()": true, "create temporary table t ()": true, "SELECT 1 INTO TEMP t": true, "CREATE TABLE pg_temp.t ()": true,
+	} {
+		if got := lasting(sql); got != want {
+			t.Errorf("lasting(%q) = %v", sql, got)
+		}
+	}
+}

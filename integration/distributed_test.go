@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -49,7 +50,8 @@ func TestAcceptance02HostileNames(t *testing.T) {
 	ctx := hare.WithConnections(t.Context(), conns)
 	names := []string{"c'; DROP TABLE note; --", `a' \ " %_`, "b';b"}
 	run := func() error {
-		return transactions.Distributed(ctx, names[0], names[1:], func(d *hare.Distributed) error { return write(d, "x", names...) }, shortPhases)
+		return transactions.Distributed(ctx, names[0], names[1:], func(d *hare.Distributed) error { return write(d, "x", names...) },
+			transactions.PhaseTimeouts(transactions.Phases{Deliver: time.Second}))
 	}
 	if err := run(); err != nil {
 		t.Fatal(err)
@@ -59,6 +61,20 @@ func TestAcceptance02HostileNames(t *testing.T) {
 	err := run()
 	wantOutcome(t, err, transactions.RolledBack)
 	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
+		if isDelivery(e) {
+			return faults.ErrInjected
+		}
+		return nil
+	}, nil)
+	as[*transactions.PartiallyCommittedError](t, run())
+	f.plan.Set(nil, nil)
+	report, err := transactions.Recover(ctx, names[0], transactions.OlderThan(0), transactions.Finish())
+	if err != nil || !report.Clean() || len(report.Entries) != 2 || report.Resolved != 1 {
+		t.Errorf("recovery: %+v, %v", report, err)
+	}
+	f.wantCounts(2, 2, 2)
 	f.wantNothingPrepared()
 }
 
@@ -136,6 +152,18 @@ func (f *trio) occupy() {
 func TestAcceptance07And08PrepareFailsAfterAnother(t *testing.T) {
 	f := newTrio(t, "")
 	f.occupy()
+	preparedA := make(chan struct{})
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
+		if e.Alias == "b" && strings.Contains(e.SQL, "PREPARE TRANSACTION") {
+			<-preparedA
+		}
+		return nil
+	}, func(_ context.Context, e faults.Event) error {
+		if e.Alias == "a" && strings.Contains(e.SQL, "PREPARE TRANSACTION") {
+			close(preparedA)
+		}
+		return nil
+	})
 	ran := map[string]int{}
 	err := f.distributed(func(d *hare.Distributed) error {
 		for _, alias := range everybody {
@@ -206,11 +234,13 @@ func TestAcceptance13And14OthersAreNotTouched(t *testing.T) {
 	unique := strings.Repeat("0123456789abcdef", 2)
 	foreign := []string{
 		"hare_dtx_c:" + strings.Repeat("0", 16) + ":" + unique + ":a", // another coordinator's database
+		"hare_dtx_c2:" + strings.Repeat("0", 16) + ":" + id + ":a",    // of which ours is the beginning
 		"hare_dtx_c:" + unique + ":a",                                 // the Python hare's
 		"hare_dtx_c:" + id + ":" + unique,                             // no participant
 		"hare_dtx_c:" + id + ":" + unique[1:] + "g:a",                 // not hex
 		"hare_dtx_c:" + id + ":" + unique + "0:a",                     // too long
-		"pg_gid_16394_741", "app:1", "hare-dtx-c",
+		"pg_gid_16394_741",                                            // logical replication's
+		"app:1", "hare-dtx-c", "hareXdtxXc:" + id + ":" + unique + ":a",
 	}
 	for _, gid := range foreign {
 		f.prepareByHand("a", gid)

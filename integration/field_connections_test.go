@@ -19,6 +19,7 @@ const inBranches = "FROM pg_stat_activity WHERE datname = current_database() AND
 // Field 15: the server process of a database is terminated at each step of the protocol.
 func TestFieldTerminatedBackends(t *testing.T) {
 	t.Parallel()
+	const waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 	for _, test := range []struct {
 		name, alias string
 		before      string // a call on the alias with this text
@@ -26,7 +27,8 @@ func TestFieldTerminatedBackends(t *testing.T) {
 		commits     bool
 	}{
 		{"a participant before PREPARE", "a", "PREPARE TRANSACTION", "SELECT pg_terminate_backend(pid) " + inBranches, false},
-		{"a participant while it waits", "a", "COMMIT PREPARED", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()", true},
+		{"a participant while it waits", "a", "COMMIT PREPARED", waiting, true},
+		{"the other one while it waits", "b", "COMMIT PREPARED", waiting, true},
 		{"the coordinator before the decision", "c", "INSERT INTO public.hare_distributed_decisions", "SELECT pg_terminate_backend(pid) " + inBranches, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

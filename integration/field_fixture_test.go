@@ -40,6 +40,21 @@ func (f *trio) reconnect() {
 	f.ctx = hare.WithConnections(f.Context(), f.conns)
 }
 
+// ownServer starts a server for one test.
+func ownServer(t *testing.T, opts servers.Options) *servers.Server {
+	t.Helper()
+	server, err := servers.Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
 // neighbours are n databases on one server.
 func neighbours(t *testing.T, n int) []string {
 	t.Helper()

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hare-go/hare/hare"
-	"github.com/hare-go/hare/integration/faults"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -24,14 +22,6 @@ func TestFieldHooksOfEachOutcome(t *testing.T) {
 	}
 	committed := map[string]int{"commit c": 1, "commit a": 1, "commit b": 1}
 	rolledBack := map[string]int{"rollback c": 1, "rollback a": 1, "rollback b": 1}
-	always := func(alias, part string, op string) faults.Fault {
-		return func(_ context.Context, e faults.Event) error {
-			if e.Alias == alias && (part != "" && strings.Contains(e.SQL, part) || e.Op == op) {
-				return faults.ErrInjected
-			}
-			return nil
-		}
-	}
 	for _, test := range []struct {
 		name    string
 		setUp   func(f *trio)

@@ -15,17 +15,7 @@ import (
 // slotted is a database on a server of its own with so many slots for prepared transactions.
 func slotted(t *testing.T, slots int) string {
 	t.Helper()
-	server, err := servers.Start(t.Context(), servers.Options{
-		Name: "field", Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := ownServer(t, servers.Options{Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
 	databaseURL, err := server.CreateDatabase(t.Context(), "slots")
 	if err != nil {
 		t.Fatal(err)

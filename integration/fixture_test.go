@@ -5,7 +5,10 @@ package integration
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +20,20 @@ import (
 	"github.com/hare-go/hare/transactions"
 )
 
-func TestMain(m *testing.M) { servers.Main(m) }
+// TestMain runs the tests, or the program that a test wants to run as a process of its own: the test starts this very
+// binary, with the program's name in the environment.
+func TestMain(m *testing.M) {
+	if run, ok := programs[os.Getenv(programVariable)]; ok {
+		run()
+		return
+	}
+	servers.Main(m)
+}
+
+const programVariable = "HARE_TEST_PROGRAM"
+
+// programs are what tests run as processes of their own, by name.
+var programs = map[string]func(){"call": callProgram}
 
 // Note is the one table that each of the databases has.
 type Note struct {
@@ -49,14 +65,20 @@ type trio struct {
 // newTrio makes the databases. options are added to each URL, as in "&max_size=1".
 func newTrio(t *testing.T, options string) *trio {
 	t.Helper()
-	urls := servers.Databases(t, 3)
+	return newDatabases(t, options, everybody)
+}
+
+// newDatabases makes as many databases as there are aliases, the coordinator's first.
+func newDatabases(t *testing.T, options string, aliases []string) *trio {
+	t.Helper()
+	urls := servers.Databases(t, len(aliases))
 	f := &trio{T: t, plan: &faults.Plan{}, urls: map[string]string{}}
-	for i, alias := range everybody {
+	for i, alias := range aliases {
 		f.urls[alias] = urls[i] + options
 	}
 	f.conns = f.connect(f.urls)
 	f.ctx = hare.WithConnections(t.Context(), f.conns)
-	for _, alias := range everybody {
+	for _, alias := range aliases {
 		if err := hare.CreateTables(f.ctx, f.client(alias), Note{}); err != nil {
 			t.Fatal(err)
 		}
@@ -67,20 +89,25 @@ func newTrio(t *testing.T, options string) *trio {
 // connect opens connections of its own, through the plan.
 func (f *trio) connect(urls map[string]string) *hare.Connections {
 	f.Helper()
-	scheme := f.plan.Scheme("postgres")
-	config := hare.Config{Connections: map[string]string{}}
-	if _, ok := urls[coordinator]; ok {
-		config.Default = coordinator
-	}
-	for alias, url := range urls {
-		config.Connections[alias] = f.plan.URL(scheme, url)
-	}
-	conns, err := hare.Open(f.Context(), config)
+	conns, err := connectThrough(f.Context(), f.plan, urls)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(conns.Close)
 	return conns
+}
+
+// connectThrough opens connections through a plan.
+func connectThrough(ctx context.Context, plan *faults.Plan, urls map[string]string) (*hare.Connections, error) {
+	scheme := plan.Scheme("postgres")
+	config := hare.Config{Connections: map[string]string{}}
+	if _, ok := urls[coordinator]; ok {
+		config.Default = coordinator
+	}
+	for alias, url := range urls {
+		config.Connections[alias] = plan.URL(scheme, url)
+	}
+	return hare.Open(ctx, config)
 }
 
 func (f *trio) client(alias string) *hare.Client {
@@ -222,12 +249,15 @@ func (f *trio) decisions(where string) int64 {
 // recover runs recovery at age 0 and returns its report.
 func (f *trio) recover(opts ...transactions.RecoverOption) transactions.Report {
 	f.Helper()
-	report, err := transactions.Recover(f.ctx, coordinator, append([]transactions.RecoverOption{transactions.OlderThan(0)}, opts...)...)
+	report, err := transactions.Recover(f.ctx, coordinator, append([]transactions.RecoverOption{transactions.OlderThan(0), unheard}, opts...)...)
 	if err != nil {
 		f.Fatal(err)
 	}
 	return report
 }
+
+// unheard keeps what recovery tells out of the test's output.
+var unheard = transactions.RecoverLogger(slog.New(slog.DiscardHandler))
 
 // as asserts that err is a T, and returns it.
 func as[T error](t *testing.T, err error) T {
@@ -265,6 +295,16 @@ func failOn(n int, alias string, match func(sql string) bool) func(context.Conte
 		default:
 			return nil
 		}
+	}
+}
+
+// always makes a plan fail every call on an alias that is an op, or whose SQL has a part.
+func always(alias, part, op string) faults.Fault {
+	return func(_ context.Context, e faults.Event) error {
+		if e.Alias == alias && (part != "" && strings.Contains(e.SQL, part) || e.Op == op) {
+			return faults.ErrInjected
+		}
+		return nil
 	}
 }
 

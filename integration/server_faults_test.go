@@ -15,21 +15,6 @@ import (
 	"github.com/hare-go/hare/transactions"
 )
 
-// ownServer starts a server of the test's own.
-func ownServer(t *testing.T, options servers.Options) *servers.Server {
-	t.Helper()
-	server, err := servers.Start(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
-}
-
 // database makes a database on a server and returns its URL.
 func database(t *testing.T, server *servers.Server, name string) string {
 	t.Helper()

@@ -2,131 +2,164 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/faults"
 	"github.com/hare-go/hare/transactions"
 )
 
-// sweep runs a distributed transaction again and again, with a fault at its first call, at its second, and so on until a
-// run is over before its fault comes. After each run, and a recovery without faults, all databases have its writes or none
-// does, nothing is left prepared, and the error told the truth.
-func (f *trio) sweep(chosen []string, arm func(i int64, cancel context.CancelFunc) (disarm func() (fired bool))) {
-	f.Helper()
-	databases := append([]string{coordinator}, chosen...)
-	quick := transactions.PhaseTimeouts(transactions.Phases{Prepare: 2e9, Decide: 2e9, Deliver: 2e9, Rollback: 2e9})
-	for i := int64(1); ; i++ {
-		if i > 200 {
-			f.Fatal("the sweep does not end")
-		}
-		text := fmt.Sprint("sweep ", i)
-		ctx, cancel := context.WithCancel(f.ctx)
-		disarm := arm(i, cancel)
-		err := transactions.Distributed(ctx, coordinator, chosen, func(d *hare.Distributed) error { return write(d, text, databases...) }, quick)
-		fired := disarm()
-		cancel()
-		told := transactions.OutcomeOf(err)
-		if report := f.recover(transactions.Finish()); !report.Clean() {
-			f.Errorf("fault %d: recovery: %+v", i, report)
-		}
-		kept := int64(0)
-		for _, alias := range databases {
-			n, err := Notes.UsingAlias(alias).Filter(noteWith(text)).Count(f.ctx)
-			if err != nil {
-				f.Fatal(err)
-			}
-			kept += n
-			if _, err := Notes.UsingAlias(alias).Unfiltered().Delete(f.ctx); err != nil {
-				f.Fatal(err)
-			}
-		}
-		if kept != 0 && kept != int64(len(databases)) {
-			f.Errorf("fault %d: %d of %d databases have the transaction (%v)", i, kept, len(databases), err)
-		}
-		committed := kept != 0
-		switch told {
-		case transactions.Committed, transactions.PartiallyCommitted:
-			if !committed {
-				f.Errorf("fault %d: told %s, and nothing is there: %v", i, told, err)
-			}
-		case transactions.RolledBack:
-			if committed {
-				f.Errorf("fault %d: told %s, and it is there: %v", i, told, err)
-			}
-		case transactions.Mixed:
-			f.Errorf("fault %d: told %s: %v", i, told, err)
-		}
-		f.wantNothingPrepared()
-		if !fired {
-			if err != nil {
-				f.Errorf("without a fault: %v", err)
-			}
-			f.Logf("%d participants: %d faults", len(chosen), i-1)
-			return
-		}
-	}
+// deed is a distributed transaction to be swept.
+type deed struct {
+	name         string
+	participants []int // numbers of them
+	ways         []strike
+	setUp        func(s *sweep)
+	do           func(s *sweep, d *hare.Distributed, text string) error
+	ends         transactions.Outcome // when nothing is in its way
 }
 
-// failing fails the i-th call, before it ran or after it ran.
-func (f *trio) failing(after bool) func(int64, context.CancelFunc) func() bool {
-	return func(i int64, _ context.CancelFunc) func() bool {
-		var calls atomic.Int64
-		fault := func(context.Context, faults.Event) error {
-			if calls.Add(1) == i {
-				return faults.ErrInjected
-			}
-			return nil
-		}
-		if after {
-			f.plan.Set(nil, fault)
-		} else {
-			f.plan.Set(fault, nil)
-		}
-		return func() bool {
-			f.plan.Set(nil, nil)
-			return calls.Load() >= i
-		}
-	}
+func (s *sweep) write(d *hare.Distributed, text string) error { return write(d, text, s.writers...) }
+
+func (s *sweep) nothing() {}
+
+// refuse makes a database refuse the notes of the rounds when they are to be prepared or committed.
+func (s *sweep) refuse(alias string) {
+	s.atCommit(alias, "IF NEW.text LIKE 'round %' THEN RAISE EXCEPTION 'refused'; END IF;")
 }
 
+var (
+	everyWay = []strike{lostBefore, lostAfter, goneBefore, goneAfter, cancelledBefore, cancelledAfter}
+	someWays = []strike{lostBefore, lostAfter, goneBefore, cancelledAfter}
+)
+
+var deeds = []deed{
+	{"all write", []int{1, 2, 3}, everyWay, (*sweep).nothing, (*sweep).write, transactions.Committed},
+	{"two faults", []int{2}, []strike{twiceBefore, twiceAfter}, (*sweep).nothing, (*sweep).write, transactions.Committed},
+	{"the function fails", []int{2}, someWays, (*sweep).nothing, func(s *sweep, d *hare.Distributed, text string) error {
+		return errors.Join(s.write(d, text), errStop)
+	}, transactions.RolledBack},
+	{"a participant refuses", []int{2}, someWays, func(s *sweep) { s.refuse(s.last()) }, (*sweep).write, transactions.RolledBack},
+	{"the coordinator refuses", []int{2}, someWays, func(s *sweep) { s.refuse(coordinator) }, (*sweep).write, transactions.RolledBack},
+	// The last participant only reads; if there are three, the one before it does nothing.
+	{"idle participants", []int{1, 3}, someWays, func(s *sweep) { s.writers = s.databases[:min(2, len(s.databases)-1)] }, func(s *sweep, d *hare.Distributed, text string) error {
+		_, err := Notes.Using(d.Client(s.last())).Count(d.Context())
+		return errors.Join(err, s.write(d, text))
+	}, transactions.Committed},
+}
+
+// Field 14, 25, 35, 49, 50; W1, W5, W12, W14, W17, W18: each call of a distributed transaction is hit in each way, one
+// after the other, in pools of one connection.
 func TestFailEveryCall(t *testing.T) {
-	for name, after := range map[string]bool{"before it ran": false, "after it ran": true} {
-		for n := 1; n <= 2; n++ {
-			t.Run(fmt.Sprintf("%s, %d participants", name, n), func(t *testing.T) {
+	t.Parallel()
+	for _, deed := range deeds {
+		for _, n := range deed.participants {
+			t.Run(fmt.Sprintf("%s, %d participants", deed.name, n), func(t *testing.T) {
 				t.Parallel()
-				f := newTrio(t, "&max_size=2")
-				f.sweep(participants[:n], f.failing(after))
+				s := newSweep(t, n)
+				deed.setUp(s)
+				subject := s.connect(s.subjectURLs())
+				s.wantWhole("first use", subject)
+				s.every(deed.ways, func(k strike, i int64) *armed { return s.round(deed, k, i, subject) })
 			})
 		}
 	}
 }
 
-func TestCancelAtEveryCall(t *testing.T) {
-	for name, after := range map[string]bool{"before it ran": false, "after it ran": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newTrio(t, "&max_size=2")
-			f.sweep(participants, func(i int64, cancel context.CancelFunc) func() bool {
-				var calls atomic.Int64
-				fault := func(context.Context, faults.Event) error {
-					if calls.Add(1) == i {
-						cancel()
-					}
-					return nil
-				}
-				if after {
-					f.plan.Set(nil, fault)
-				} else {
-					f.plan.Set(fault, nil)
-				}
-				return func() bool {
-					f.plan.Set(nil, nil)
-					return calls.Load() >= i
-				}
-			})
-		})
+// every hits each call in each way. round runs with the i-th call hit; what comes before it is not disturbed, so that
+// there are as many to hit as without any.
+func (s *sweep) every(ways []strike, round func(k strike, i int64) *armed) {
+	s.Helper()
+	for _, k := range ways {
+		calls := round(k, never).calls.Load()
+		for i := int64(1); i <= calls && !s.Failed(); i++ {
+			if round(k, i).hit.Load() == nil {
+				s.Errorf("%s: there was no call %d", k.name, i)
+			}
+		}
+		s.Logf("%d calls, each hit %s", calls, k.name)
 	}
+}
+
+// mark is in the context of a round's calls, and not in that of what hare does in the background for an earlier one.
+type mark struct{}
+
+func marked(ctx context.Context) bool { return ctx.Value(mark{}) != nil }
+
+// shortest is the time of the phases whose work is tried again until they end, when it can only fail.
+const shortest = 100 * time.Millisecond
+
+// round runs the transaction with its i-th call hit, and checks what has come of it.
+func (s *sweep) round(of deed, k strike, i int64, subject *hare.Connections) *armed {
+	s.Helper()
+	limit := time.Duration(0)
+	if k.gone {
+		limit = shortest
+	}
+	for ; ; limit *= 2 {
+		text := s.next()
+		ctx, cancel := context.WithCancel(context.WithValue(hare.WithConnections(s.Context(), subject), mark{}, true))
+		if k.cancels {
+			k.act = func(faults.Event) error { cancel(); return nil }
+		}
+		a := k.arm(s.plan, i, marked)
+		err := transactions.Distributed(ctx, coordinator, s.participants(), func(d *hare.Distributed) error { return of.do(s, d, text) }, silent, phases(limit))
+		s.plan.Set(nil, nil)
+		cancel()
+		at := a.String()
+		s.check(at, text, endOf(err))
+		if !k.gone {
+			s.wantEnded(at, of, i, err)
+		}
+		s.wantWhole(text, subject)
+		// What is in order may take longer on a busy machine than the short phases allow.
+		if !k.gone || a.hit.Load() != nil || limit > time.Minute {
+			return a
+		}
+	}
+}
+
+// wantEnded makes sure that a fault is never so bad that recovery is needed while the servers can be reached: the call ends
+// committed or rolled back. Where no participant waits a lost COMMIT is in doubt, as it is for Atomic.
+func (s *sweep) wantEnded(at string, of deed, i int64, err error) {
+	s.Helper()
+	told := endOf(err)
+	var unknown *transactions.CommitUnknownError
+	alone := len(s.writers) == 1 && errors.As(err, &unknown)
+	switch {
+	case len(told.GIDs) > 0, told.Outcome != transactions.Committed && told.Outcome != transactions.RolledBack && !alone:
+		s.Errorf("%s: left something to recovery: %v", at, err)
+	case of.ends == transactions.RolledBack && told.Outcome != transactions.RolledBack, i == never && told.Outcome != of.ends:
+		s.Errorf("%s: %v, want it %s", at, err, of.ends)
+	}
+}
+
+// The same for the first call of a program on databases that have never seen one, and for what it does in the background
+// after its end.
+func TestFailEveryCallOfTheFirstUse(t *testing.T) {
+	t.Parallel()
+	s := newSweep(t, 2)
+	s.every([]strike{lostBefore, lostAfter}, func(k strike, i int64) *armed {
+		s.neverUsed()
+		subject := s.connect(s.subjectURLs())
+		text := s.next()
+		a := k.arm(s.plan, i, everything)
+		err := transactions.Distributed(hare.WithConnections(s.Context(), subject), coordinator, s.participants(),
+			func(d *hare.Distributed) error { return s.write(d, text) }, silent, phases(0))
+		subject.Close() // waits for what is done in the background
+		s.plan.Set(nil, nil)
+		s.check(a.String(), text, endOf(err))
+		s.wantEnded(a.String(), deeds[0], i, err)
+		s.await(a.String()+": the end of all sessions", func() bool { return s.sessions("true") == 0 })
+		return a
+	})
+}
+
+// neverUsed makes the coordinator's database as it was before its first distributed transaction.
+func (s *sweep) neverUsed() {
+	s.Helper()
+	s.exec(coordinator, "DROP TABLE IF EXISTS public.hare_distributed_decisions, public.hare_distributed_coordinator")
 }

@@ -152,18 +152,6 @@ func TestClickHouseRefusesEveryOperation(t *testing.T) {
 	}
 }
 
-func TestOneDatabaseUnderTwoAliases(t *testing.T) {
-	f := newTrio(t, "")
-	urls := map[string]string{"c": f.urls["c"], "a": f.urls["a"], "b": f.urls["a"]}
-	ctx := hare.WithConnections(t.Context(), f.connect(urls))
-	err := transactions.Distributed(ctx, coordinator, participants, writeAll)
-	refusal := as[*hare.QueryError](t, err)
-	if !strings.Contains(refusal.Error(), `"a" and "b"`) {
-		t.Errorf("%q does not name the aliases", refusal)
-	}
-	f.wantCounts(0, 0, 0)
-}
-
 // Rows 28 and 29: the clean-up goes on when a part of it fails.
 func TestAcceptance28And29CleanUpGoesOn(t *testing.T) {
 	for _, alias := range everybody {

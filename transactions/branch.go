@@ -17,6 +17,8 @@ import (
 // call is one distributed transaction under way.
 type call struct {
 	set         *settings
+	seen        *watch
+	began       time.Time
 	connections *hare.Connections
 	xid         string
 	coordinator *branch
@@ -55,9 +57,19 @@ const (
 	votePossibly             // the answer to PREPARE was lost: it may wait, or may yet come to wait
 )
 
+// String is the vote as a span shows it.
+func (v vote) String() string {
+	return [...]string{voteNone: "none", voteNothing: "nothing to commit", votePrepared: "prepared", votePossibly: "possibly prepared"}[v]
+}
+
 // attempt is a fresh copy of the call, for one run.
-func (c *call) attempt() *call {
-	fresh := &call{set: c.set, connections: c.connections}
+func (c *call) attempt(ctx context.Context) *call {
+	if c.seen.attempt++; c.seen.attempt > 1 {
+		c.again(ctx)
+	}
+	c.seen.xid = ""
+	fresh := &call{set: c.set, seen: c.seen, began: time.Now(), connections: c.connections,
+		branches: make([]*branch, 0, len(c.branches))}
 	for _, b := range c.branches {
 		fresh.branches = append(fresh.branches, &branch{alias: b.alias, client: b.client, db: b.db})
 	}
@@ -91,7 +103,9 @@ const meetTime = 30 * time.Second
 
 // open takes a connection for each database, all calls in the same order, so that calls whose databases have swapped
 // roles cannot wait for each other on small pools. Everything that follows uses these connections.
-func (c *call) open(ctx context.Context) error {
+func (c *call) open(ctx context.Context) (err error) {
+	ctx, done := c.phase(ctx, phaseOpen)
+	defer func() { done(err) }()
 	sorted := slices.SortedFunc(slices.Values(c.branches), func(a, b *branch) int { return strings.Compare(a.alias, b.alias) })
 	unique := randomHex(uniqueHex)
 	options := c.set.session()
@@ -99,11 +113,13 @@ func (c *call) open(ctx context.Context) error {
 	// that tells a PREPARE that is still under way from one that will never come.
 	options.AfterBegin = []string{"SET LOCAL application_name = " + literal(applicationName(unique))}
 	for _, b := range sorted {
-		tx, err := session.Open(ctx, b.alias, b.db, options)
-		if err != nil {
+		err := c.part(ctx, b, phaseOpen, func(ctx context.Context) (err error) {
+			b.tx, err = session.Open(ctx, b.alias, b.db, options)
 			return hare.ErrorFrom(b.alias, "", err)
+		})
+		if err != nil {
+			return err
 		}
-		b.tx = tx
 	}
 	inTime, cancel := context.WithTimeout(ctx, meetTime)
 	defer cancel()
@@ -111,6 +127,7 @@ func (c *call) open(ctx context.Context) error {
 		return err
 	}
 	c.xid = xidOf(c.coordinator.alias, c.coordinator.server.coordinator, unique)
+	c.seen.xid = c.xid
 	for _, b := range c.participants() {
 		b.gid = gidOf(c.xid, b.alias)
 	}

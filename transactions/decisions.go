@@ -118,11 +118,20 @@ type prepared struct {
 	Alias string `json:"alias"`
 	GID   string `json:"gid"`
 	identity
-	XactID string `json:"xact"` // its transaction id there, pg_current_xact_id
+	XactID   string `json:"xact"`               // its transaction id there, pg_current_xact_id
+	Timeline string `json:"timeline,omitempty"` // of the server's log, by which a promoted standby is recognised
+}
+
+// thisCoordinator is the coordinator's alias if the database is still the one that has the id, and NULL where the
+// connection leads elsewhere by now. The column takes no NULL, so that a decision never lands in another database, where
+// nobody would look for it.
+func thisCoordinator(alias, id string) string {
+	return fmt.Sprintf(`(SELECT %s FROM %s k, pg_control_system() c, pg_database d WHERE k.id = %s AND k.system_identifier = c.system_identifier::text AND k.database_oid = d.oid::text AND d.datname = current_database())`,
+		literal(alias), coordinatorTable, literal(id))
 }
 
 // insertDecision writes the decision to commit.
-func insertDecision(xid, coordinator string, participants []prepared) (string, error) {
+func insertDecision(xid, coordinator, id string, participants []prepared) (string, error) {
 	aliases := make([]string, len(participants))
 	for i, p := range participants {
 		aliases[i] = p.Alias
@@ -132,7 +141,7 @@ func insertDecision(xid, coordinator string, participants []prepared) (string, e
 		return "", err
 	}
 	return fmt.Sprintf(`INSERT INTO %s (xid, coordinator_alias, participant_aliases, created_at, outcome, participants) VALUES (%s, %s, %s, clock_timestamp(), 'commit', %s)`,
-		decisionsTable, literal(xid), literal(coordinator), literal(strings.Join(aliases, ",")), literal(string(row))), nil
+		decisionsTable, literal(xid), thisCoordinator(coordinator, id), literal(strings.Join(aliases, ",")), literal(string(row))), nil
 }
 
 // insertAbort writes the abort row of the fence, or waits for and yields to a decision under the same key.

@@ -48,6 +48,9 @@ import (
 // [*MixedOutcomeError], when somebody interfered by hand; a [*HookError], committed, with a failing hook. [OutcomeOf]
 // sorts them.
 //
+// The error of fn apart, which is returned as it is, the text of every error tells the transaction's xid as soon as there is
+// one. Log events, spans and metrics tell the same and more (docs/operations.md).
+//
 // Waiting for a lock is bounded by ten seconds unless [LockTimeout] says otherwise, because a deadlock over two databases
 // is seen by none of them.
 func Distributed(ctx context.Context, coordinator string, participants []string, fn func(d *hare.Distributed) error, opts ...Option) error {
@@ -62,13 +65,16 @@ func Distributed(ctx context.Context, coordinator string, participants []string,
 	if err != nil {
 		return err
 	}
-	return retry(ctx, set.retries, retryableAnywhere, func() error { return c.attempt().run(ctx, fn) })
+	ctx, done := c.watch(ctx)
+	defer done()
+	return retry(ctx, set.retries, retryableAnywhere, func() error { return c.attempt(ctx).run(ctx, fn) })
 }
 
 // run is the protocol.
 func (c *call) run(ctx context.Context, fn func(d *hare.Distributed) error) error {
 	defer c.release()
 	if err := c.open(ctx); err != nil {
+		c.ended(ctx, err)
 		return err
 	}
 	if err := c.execute(ctx, fn); err != nil {
@@ -162,20 +168,25 @@ func (s *settings) fitDistributed() error {
 
 // execute runs fn in the open transactions.
 func (c *call) execute(ctx context.Context, fn func(d *hare.Distributed) error) (err error) {
-	inside := hare.WithConnections(ctx, c.connections)
+	inside, done := c.phase(ctx, phaseCallback)
+	inside = hare.WithConnections(inside, c.connections)
 	for _, b := range c.branches {
 		inside = session.With(inside, b.tx.Root())
 	}
 	returned := false
 	defer func() {
 		if !returned { // a panic, or runtime.Goexit: it goes on by itself
-			_ = c.rollBack(ctx, errors.New("the function did not return"))
+			done(errNotReturned)
+			_ = c.rollBack(ctx, errNotReturned)
 		}
 	}()
 	err = fn(hare.NewDistributed(inside, c.xid, c.coordinator.alias, c.participantAliases()))
 	returned = true
-	if err == nil {
-		err = ctx.Err()
+	if err == nil && ctx.Err() != nil {
+		err = &AbortError{XID: c.xid, Err: ctx.Err()}
 	}
+	done(err)
 	return err
 }
+
+var errNotReturned = errors.New("the function did not return")

@@ -130,8 +130,7 @@ type PartiallyCommittedError struct {
 
 // Error names the transaction, each pending participant and the next command.
 func (e *PartiallyCommittedError) Error() string {
-	return fmt.Sprintf("distributed transaction %s is committed, but not yet on %s; run: hare distributed-recover --coordinator %s --finish",
-		e.XID, describe(e.Pending), e.Coordinator)
+	return fmt.Sprintf("distributed transaction %s is committed, but not yet on %s; run: %s", e.XID, describe(e.Pending), finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the causes.
@@ -151,8 +150,8 @@ type CommitAmbiguousError struct {
 
 // Error names the transaction, its databases and the next command.
 func (e *CommitAmbiguousError) Error() string {
-	return fmt.Sprintf("distributed transaction %s: it is not known whether %q has committed it (%v); prepared on %s; when %q answers again run: hare distributed-recover --coordinator %s --finish",
-		e.XID, e.Coordinator, e.Err, strings.Join(e.Participants, ", "), e.Coordinator, e.Coordinator)
+	return fmt.Sprintf("distributed transaction %s: it is not known whether %q has committed it (%v); prepared on %s; when %q answers again run: %s",
+		e.XID, e.Coordinator, e.Err, strings.Join(e.Participants, ", "), e.Coordinator, finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the cause.
@@ -168,13 +167,13 @@ type MixedOutcomeError struct {
 	Pending     []ParticipantState // not reached yet, as in [PartiallyCommittedError]
 }
 
-// Error names the transaction and the participants that lost their part.
+// Error names the transaction, the participants that lost their part, and the command for when they are repaired.
 func (e *MixedOutcomeError) Error() string {
 	text := fmt.Sprintf("distributed transaction %s is committed on %q, but was rolled back by somebody else on %s", e.XID, e.Coordinator, describe(e.RolledBack))
 	if len(e.Pending) > 0 {
 		text += "; not yet committed on " + describe(e.Pending)
 	}
-	return text
+	return text + "; repair the data by hand, then run: " + forgetCommand(e.Coordinator, e.XID)
 }
 
 // Unwrap gives the causes.
@@ -195,16 +194,24 @@ type RollbackPendingError struct {
 
 // Error gives the reason, the participants and the next command.
 func (e *RollbackPendingError) Error() string {
-	return fmt.Sprintf("%v (distributed transaction %s is rolled back, but may still be prepared on %s; run: hare distributed-recover --coordinator %s --finish)",
-		e.Err, e.XID, describe(e.Pending), e.Coordinator)
+	return fmt.Sprintf("%v (distributed transaction %s is rolled back, but may still be prepared on %s; run: %s)",
+		e.Err, e.XID, describe(e.Pending), finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the reason of the rollback and the causes of what is pending.
 func (e *RollbackPendingError) Unwrap() []error { return append([]error{e.Err}, causes(e.Pending)...) }
 
+func isRollbackPending(err error) bool {
+	if err == nil {
+		return false
+	}
+	var pending *RollbackPendingError
+	return errors.As(err, &pending)
+}
+
 // AbortError says that a transaction was rolled back everywhere, for the reason in Err: a distributed one after its
-// participants had begun to prepare, or any because its function returned the error of another transaction, whose outcome
-// is not to be taken for this one's. Nothing is left; it may be run again if the reason allows.
+// function had returned nil, or any because its function returned the error of another transaction, whose outcome is not to
+// be taken for this one's. Nothing is left; it may be run again if the reason allows.
 type AbortError struct {
 	XID string // empty for Atomic
 	Err error
@@ -221,17 +228,18 @@ func (e *AbortError) Error() string {
 // Unwrap gives the reason.
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// CommitUnknownError says that the answer to the COMMIT of [Atomic] was lost: the connection broke, or the time limit
-// ended, after it was sent. The transaction is either kept whole or not at all, and the database alone knows. Look there
+// CommitUnknownError says that the answer to the COMMIT of [Atomic] was lost, or to that of [Distributed] when no participant
+// had anything to commit: the connection broke, or the time limit ended, after it was sent. The transaction is either kept whole or not at all, and the database alone knows. Look there
 // before running it again; hare never does.
 type CommitUnknownError struct {
+	XID   string // empty for Atomic
 	Alias string
 	Err   error
 }
 
 // Error names the connection and the cause.
 func (e *CommitUnknownError) Error() string {
-	return fmt.Sprintf("the answer to COMMIT on %q was lost, so the transaction may or may not be committed: look before running it again: %v", e.Alias, e.Err)
+	return fmt.Sprintf("the answer to COMMIT on %q was lost, so %s may or may not be committed: look before running it again: %v", e.Alias, theTransaction(e.XID), e.Err)
 }
 
 // Unwrap gives the cause.
@@ -240,6 +248,7 @@ func (e *CommitUnknownError) Unwrap() error { return e.Err }
 // HookError carries what hooks returned. Hooks run after the transaction has ended and never change how: Committed says
 // which end it was. Every hook has run.
 type HookError struct {
+	XID       string // empty for Atomic
 	Committed bool
 	Errs      []error
 }
@@ -250,8 +259,47 @@ func (e *HookError) Error() string {
 	if e.Committed {
 		end = "committed"
 	}
-	return fmt.Sprintf("the transaction is %s, but a hook failed: %v", end, errors.Join(e.Errs...))
+	return fmt.Sprintf("%s is %s, but a hook failed: %v", theTransaction(e.XID), end, errors.Join(e.Errs...))
 }
 
 // Unwrap gives the errors of the hooks.
 func (e *HookError) Unwrap() []error { return e.Errs }
+
+// theTransaction names a transaction in a sentence.
+func theTransaction(xid string) string {
+	if xid == "" {
+		return "the transaction"
+	}
+	return "distributed transaction " + xid
+}
+
+// finishCommand finishes whatever is left of a coordinator's transactions.
+func finishCommand(coordinator string) string {
+	return "hare distributed-recover --coordinator " + coordinator + " --finish"
+}
+
+// forgetCommand gives a transaction up.
+func forgetCommand(coordinator, xid string) string {
+	return "hare distributed-recover --coordinator " + coordinator + " --forget " + xid + " --finish"
+}
+
+// nextCommand is what an operator runs after an end that leaves something; empty where there is nothing to run.
+func nextCommand(err error) string {
+	var (
+		mixed     *MixedOutcomeError
+		partial   *PartiallyCommittedError
+		ambiguous *CommitAmbiguousError
+		pending   *RollbackPendingError
+	)
+	switch {
+	case errors.As(err, &mixed):
+		return forgetCommand(mixed.Coordinator, mixed.XID)
+	case errors.As(err, &partial):
+		return finishCommand(partial.Coordinator)
+	case errors.As(err, &ambiguous):
+		return finishCommand(ambiguous.Coordinator)
+	case errors.As(err, &pending):
+		return finishCommand(pending.Coordinator)
+	}
+	return ""
+}

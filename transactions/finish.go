@@ -14,7 +14,11 @@ import (
 
 var (
 	// errRolledBack: the decision says commit, and the participant's transaction was rolled back by somebody else.
-	errRolledBack = errors.New("its prepared transaction was rolled back although the decision is to commit")
+	errRolledBack = errors.New("its prepared transaction is gone without a commit although the decision is to commit")
+	// errLost is an errRolledBack whose somebody is the server itself.
+	errLost = fmt.Errorf("the server has been set back to a time before it (an older backup, or a standby that lacked it): %w", errRolledBack)
+	// errFailedOver: the prepared transaction is gone, and the server that would know whether it was committed is no more.
+	errFailedOver = errors.New("another server has taken over since it was prepared, and it is not there: whether it was committed or lost cannot be known")
 	// errGone: there is no prepared transaction of that GID.
 	errGone = errors.New("there is no prepared transaction of that GID")
 	// errAtWork: the server process that prepares has not ended yet.
@@ -32,32 +36,54 @@ func finishPrepared(ctx context.Context, conn backend.Conn, verb, gid string) er
 	return err
 }
 
-// xactStatus is what became of a transaction: "committed", "aborted", "in progress", or empty when it is too old for the
-// server to know.
-func xactStatus(ctx context.Context, conn backend.Conn, xact string) (string, error) {
-	answer, err := conn.Control(ctx, fmt.Sprintf(`SELECT pg_xact_status(%s::xid8)`, literal(xact)))
-	if err != nil || len(answer.Row) != 1 {
-		return "", err
-	}
-	return answer.Row[0], nil
+// endSQL asks what became of a transaction: "committed", "aborted", "in progress", or NULL when it is too long ago for the
+// server to know; and on which timeline the server is, which changes whenever a standby is promoted or a backup restored
+// to some point in time (PostgreSQL documentation, Timelines).
+func endSQL(xact string) string {
+	return fmt.Sprintf(`SELECT pg_xact_status(%s::xid8), %s`, literal(xact), timelineSQL)
 }
 
-// commitDecided commits a prepared transaction whose decision is durable. One that is gone was finished by somebody else,
-// who can only have committed it, unless a hand has interfered: its transaction id tells.
-func commitDecided(ctx context.Context, conn backend.Conn, p prepared) error {
-	err := finishPrepared(ctx, conn, "COMMIT", p.GID)
-	if !errors.Is(err, errGone) || p.XactID == "" {
-		return err
+const timelineSQL = `left(pg_walfile_name(pg_current_wal_lsn()), 8)`
+
+// gone finds out how a transaction ended that was prepared and is not there any more, its decision being to commit: nil
+// says that it was committed.
+//
+// A server that has lost the transaction gives its id to another one sooner or later, whose end says nothing about ours.
+// Before that it does not know the id at all. Afterwards only the timeline tells, so on another one than that of the
+// PREPARE nothing but "aborted" is believed: that is certain to be a loss, whoever had the id.
+func gone(ctx context.Context, conn backend.Conn, p prepared) error {
+	if p.XactID == "" {
+		return nil
 	}
-	switch status, err := xactStatus(ctx, conn, p.XactID); {
+	answer, err := conn.Control(ctx, endSQL(p.XactID))
+	switch {
+	case backend.SQLState(err) == "22023": // "transaction ID is in the future"
+		return errLost
 	case err != nil:
 		return err
+	case len(answer.Row) != 2:
+		return errAtWork
+	}
+	status, timeline := answer.Row[0], answer.Row[1]
+	switch {
 	case status == "aborted":
 		return errRolledBack
+	case p.Timeline != "" && p.Timeline != timeline:
+		return errFailedOver
 	case status == "in progress":
 		return errAtWork // somebody is committing it at this moment
 	}
 	return nil
+}
+
+// commitDecided commits a prepared transaction whose decision is durable. One that is gone was finished by somebody else,
+// who can only have committed it, unless a hand has interfered or its server has lost it.
+func commitDecided(ctx context.Context, conn backend.Conn, p prepared) error {
+	err := finishPrepared(ctx, conn, "COMMIT", p.GID)
+	if errors.Is(err, errGone) && p.XactID != "" {
+		return gone(ctx, conn, p)
+	}
+	return err
 }
 
 // terminateWorkers ends the server processes that still work on a distributed transaction, and returns errAtWork until
@@ -108,26 +134,34 @@ const (
 	tryTime       = 5 * time.Second
 )
 
-// persist runs act on the connection that the branch already has, and on new ones until it succeeds or ctx ends.
-func (b *branch) persist(ctx context.Context, act func(context.Context, backend.Conn) error) error {
+// persist runs act, an operation, on the connection that the branch already has, and on new ones until it succeeds or ctx ends.
+func (b *branch) persist(ctx context.Context, operation string, act func(context.Context, backend.Conn) error) error {
 	if conn := b.tx.Conn(); conn.Status() == backend.StatusIdle {
 		try, cancel := context.WithTimeout(ctx, tryTime)
 		err := act(try, conn)
 		cancel()
-		if err == nil || errors.Is(err, errRolledBack) {
+		if err == nil {
+			return nil
+		}
+		b.failedTry(ctx, operation, err, final(err))
+		if final(err) {
 			return err
 		}
 	}
-	return b.retry(ctx, act)
+	return b.retry(ctx, operation, act)
 }
 
 // retry runs act on new connections to the branch's database until it succeeds or ctx ends. The connections are not the
 // pool's: a starving pool must not keep a transaction from its end. The error is that of the last try.
-func (b *branch) retry(ctx context.Context, act func(context.Context, backend.Conn) error) error {
+func (b *branch) retry(ctx context.Context, operation string, act func(context.Context, backend.Conn) error) error {
 	var last error
 	for pause := firstTryPause; ; pause = min(2*pause, lastTryPause) {
 		err := b.once(ctx, act)
-		if err == nil || errors.Is(err, errRolledBack) || errors.Is(err, errOtherServer) {
+		if err == nil {
+			return nil
+		}
+		b.failedTry(ctx, operation, err, final(err))
+		if final(err) {
 			return err
 		}
 		if last == nil || ctx.Err() == nil { // the last try's own words, not that time was up
@@ -137,6 +171,11 @@ func (b *branch) retry(ctx context.Context, act func(context.Context, backend.Co
 			return last
 		}
 	}
+}
+
+// final reports whether trying again would find the same.
+func final(err error) bool {
+	return errors.Is(err, errRolledBack) || errors.Is(err, errFailedOver) || errors.Is(err, errOtherServer)
 }
 
 // once runs act on a new connection, after making sure that it leads to the database that took part.
@@ -152,8 +191,15 @@ func (b *branch) once(ctx context.Context, act func(context.Context, backend.Con
 	if err != nil {
 		return err
 	}
-	if !is.same(b.server.identity) || is.standby {
-		return fmt.Errorf("%w: %s, and it was %s", errOtherServer, is.identity, b.server.identity)
+	was := b.server.identity
+	if b.vote == votePrepared {
+		was = b.xact.identity // what it was at that very moment
+	}
+	switch {
+	case !is.same(was):
+		return fmt.Errorf("%w: %s, and it was %s", errOtherServer, is.identity, was)
+	case is.standby:
+		return is.fit(b.alias, false)
 	}
 	return act(try, conn)
 }

@@ -31,30 +31,49 @@ type server struct {
 	identity
 	slots       int    // max_prepared_transactions
 	standby     bool   // pg_is_in_recovery()
+	version     int    // server_version_num
 	coordinator string // the id that the database gave itself as a coordinator; empty when it is only a participant
 }
 
-const identitySQL = `SELECT c.system_identifier, d.oid, d.datname, current_setting('max_prepared_transactions'), pg_is_in_recovery()
+const identitySQL = `SELECT c.system_identifier, d.oid, d.datname, current_setting('max_prepared_transactions'), pg_is_in_recovery(), current_setting('server_version_num')
 FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
 
 // ask learns what the database behind a connection is. The connection must be idle.
 func ask(ctx context.Context, alias string, conn backend.Conn) (server, error) {
 	answer, err := conn.Control(ctx, identitySQL)
+	if backend.SQLState(err) == "42883" { // undefined_function
+		return server{}, noPostgreSQL(ctx, alias, conn, err)
+	}
 	if err != nil {
 		return server{}, hare.ErrorFrom(alias, identitySQL, err)
 	}
-	if len(answer.Row) != 5 {
+	if len(answer.Row) != 6 {
 		return server{}, &hare.ConfigurationError{Alias: alias, Reason: "the server does not say what it is (pg_control_system)"}
 	}
 	slots, err := strconv.Atoi(answer.Row[3])
 	if err != nil {
 		return server{}, &hare.ConfigurationError{Alias: alias, Reason: "the server's max_prepared_transactions is not a number", Err: err}
 	}
+	version, err := strconv.Atoi(answer.Row[5])
+	if err != nil {
+		return server{}, &hare.ConfigurationError{Alias: alias, Reason: "the server's server_version_num is not a number", Err: err}
+	}
 	return server{
 		identity: identity{System: answer.Row[0], OID: answer.Row[1], Name: answer.Row[2]},
 		slots:    slots,
 		standby:  answer.Row[4] == "t",
+		version:  version,
 	}, nil
+}
+
+// noPostgreSQL is the refusal of a server that speaks PostgreSQL's protocol and is something else.
+func noPostgreSQL(ctx context.Context, alias string, conn backend.Conn, cause error) error {
+	product := "an unknown product"
+	if answer, err := conn.Control(ctx, "SELECT version()"); err == nil && len(answer.Row) == 1 {
+		product = answer.Row[0]
+	}
+	return &hare.ConfigurationError{Alias: alias, Err: cause, Reason: fmt.Sprintf(
+		"the server calls itself %q and cannot say what database it is (pg_control_system): only PostgreSQL can take part in a distributed transaction", product)}
 }
 
 // known remembers what was learnt of each database, so that only the first call over a connection asks. A server that
@@ -86,6 +105,7 @@ func (c *call) meet(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		c.warnOutdated(ctx, b.alias, s)
 		b.server = &s
 		remember(b.db, &s)
 		return nil

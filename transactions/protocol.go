@@ -20,8 +20,9 @@ func bounded(ctx context.Context, d time.Duration) (context.Context, context.Can
 
 // prepare is the first phase: every participant that wrote prepares, all at once. Any error means that the transaction
 // is to be aborted; the votes say what each participant has come to, and all have been waited for.
-func (c *call) prepare(ctx context.Context) error {
-	defer c.phase(ctx, "prepare")()
+func (c *call) prepare(ctx context.Context) (err error) {
+	ctx, done := c.phase(ctx, phasePrepare)
+	defer func() { done(err) }()
 	inTime, cancel := bounded(ctx, c.set.phases.Prepare)
 	defer cancel()
 	// fn may have left goroutines at work. Whether a database takes part is known when none can write in it any more.
@@ -32,7 +33,7 @@ func (c *call) prepare(ctx context.Context) error {
 		if b == c.coordinator {
 			return c.show(inTime)
 		}
-		return b.prepare(inTime)
+		return c.part(inTime, b, phasePrepare, b.prepare)
 	})
 	if err := firstError(append(errs[1:], errs[0])); err != nil { // what a participant says tells more
 		return err
@@ -76,8 +77,8 @@ func (b *branch) prepare(ctx context.Context) error {
 	case session.Done:
 		b.vote = votePrepared
 		b.xact = prepared{Alias: b.alias, GID: b.gid, identity: b.server.identity}
-		if len(row) == 4 {
-			b.xact.XactID, b.xact.identity = row[0], identity{System: row[1], OID: row[2], Name: row[3]}
+		if len(row) == 5 {
+			b.xact.XactID, b.xact.identity, b.xact.Timeline = row[0], identity{System: row[1], OID: row[2], Name: row[3]}, row[4]
 		}
 		return nil
 	case session.Unknown:
@@ -89,7 +90,8 @@ func (b *branch) prepare(ctx context.Context) error {
 
 // xactSQL is what the row of the decision keeps of a participant: by its transaction id "gone" can be told from
 // "committed" (PostgreSQL documentation, System Information Functions).
-const xactSQL = `SELECT pg_current_xact_id(), c.system_identifier, d.oid, d.datname FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+const xactSQL = `SELECT pg_current_xact_id(), c.system_identifier, d.oid, d.datname, ` + timelineSQL + `
+FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
 
 // commitReader commits a branch that certainly wrote nothing: it has no transaction id. Its part cannot be undone because
 // there is none.
@@ -137,8 +139,9 @@ func (b *branch) explain(ctx context.Context, err error) error {
 }
 
 // decide commits the coordinator's own writes together with the decision.
-func (c *call) decide(ctx context.Context) (session.Outcome, error) {
-	defer c.phase(ctx, "decide")()
+func (c *call) decide(ctx context.Context) (outcome session.Outcome, err error) {
+	ctx, done := c.phase(ctx, phaseDecide)
+	defer func() { done(err) }()
 	inTime, cancel := bounded(ctx, c.set.phases.Decide)
 	defer cancel()
 	var decision []string
@@ -147,17 +150,20 @@ func (c *call) decide(ctx context.Context) (session.Outcome, error) {
 		for i, b := range waiting {
 			rows[i] = b.xact
 		}
-		insert, err := insertDecision(c.xid, c.coordinator.alias, rows)
+		insert, err := insertDecision(c.xid, c.coordinator.alias, c.coordinator.server.coordinator, rows)
 		if err != nil {
 			return session.NotDone, err
 		}
 		decision = []string{durable, insert}
 	}
-	outcome, err := c.coordinator.tx.Commit(inTime, decision...) // THE POINT OF NO RETURN
-	if outcome == session.NotDone {
-		err = c.rejected(err)
-	}
-	return outcome, hare.ErrorFrom(c.coordinator.alias, "COMMIT", err)
+	err = c.part(inTime, c.coordinator, phaseDecide, func(ctx context.Context) (err error) {
+		outcome, err = c.coordinator.tx.Commit(ctx, decision...) // THE POINT OF NO RETURN
+		if outcome == session.NotDone {
+			err = c.rejected(err)
+		}
+		return hare.ErrorFrom(c.coordinator.alias, "COMMIT", err)
+	})
+	return outcome, err
 }
 
 // rejected names the refusals of a decision that have nothing to do with the coordinator's own writes.
@@ -168,6 +174,10 @@ func (c *call) rejected(err error) error {
 	case answer.SQLState == "23505" && answer.Table == "hare_distributed_decisions":
 		return &hare.TransactionError{Alias: c.coordinator.alias, Err: err,
 			Reason: "recovery took this call for dead and has rolled it back before it was decided; it may be run again (recover with a larger --older-than to leave slow calls alone)"}
+	case answer.SQLState == "23502" && answer.Table == "hare_distributed_decisions":
+		forget(c.coordinator.db) // the next call asks anew
+		return &hare.TransactionError{Alias: c.coordinator.alias, Err: err, Reason: "its connection led to " + c.coordinator.server.String() +
+			" before, and leads to another database now, which does not know this coordinator: nothing is decided there"}
 	case answer.SQLState == "42P01":
 		forget(c.coordinator.db) // the tables were dropped: the next call makes them again
 	}
@@ -178,15 +188,11 @@ func (c *call) rejected(err error) error {
 func (c *call) ambiguous(ctx context.Context, cause error) error {
 	waiting := c.having(votePrepared)
 	if len(waiting) == 0 { // nobody waits for a decision, and none was written: a plain COMMIT is in doubt
-		return &CommitUnknownError{Alias: c.coordinator.alias, Err: cause}
+		unknown := &CommitUnknownError{XID: c.xid, Alias: c.coordinator.alias, Err: cause}
+		c.ended(ctx, unknown)
+		return unknown
 	}
-	inTime, cancel := bounded(ctx, c.set.phases.Decide)
-	defer cancel()
-	var committed bool
-	err := c.coordinator.retry(inTime, func(ctx context.Context, conn backend.Conn) (err error) {
-		committed, err = fence(ctx, conn, c.xid, c.coordinator.alias)
-		return err
-	})
+	committed, err := c.fence(ctx)
 	switch {
 	case err != nil:
 		unresolved := &CommitAmbiguousError{XID: c.xid, Coordinator: c.coordinator.alias, Err: errors.Join(cause, err)}
@@ -194,7 +200,7 @@ func (c *call) ambiguous(ctx context.Context, cause error) error {
 			unresolved.Participants = append(unresolved.Participants, b.alias)
 			unresolved.GIDs = append(unresolved.GIDs, b.gid)
 		}
-		c.event(ctx, "ambiguous", unresolved)
+		c.ended(ctx, unresolved)
 		return unresolved
 	case committed:
 		return c.deliver(ctx)
@@ -202,14 +208,25 @@ func (c *call) ambiguous(ctx context.Context, cause error) error {
 	return c.abort(ctx, cause)
 }
 
+// fence makes sure that a decision whose answer was lost has come or never will.
+func (c *call) fence(ctx context.Context) (committed bool, err error) {
+	ctx, done := c.phase(ctx, phaseFence)
+	defer func() { done(err) }()
+	inTime, cancel := bounded(ctx, c.set.phases.Decide)
+	defer cancel()
+	err = c.part(inTime, c.coordinator, phaseFence, func(ctx context.Context) error {
+		return c.coordinator.retry(ctx, "fence", func(ctx context.Context, conn backend.Conn) (err error) {
+			committed, err = fence(ctx, conn, c.xid, c.coordinator.alias)
+			return err
+		})
+	})
+	return committed, err
+}
+
 // deliver is the second phase: every prepared participant commits, all at once. The decision is durable, so nothing here
 // can turn the transaction into anything but committed.
 func (c *call) deliver(ctx context.Context) error {
-	done := c.phase(ctx, "deliver")
-	waiting := c.having(votePrepared)
-	inTime, cancel := bounded(ctx, c.set.phases.Deliver)
-	defer cancel()
-	errs := together(waiting, func(b *branch) error { return b.persist(inTime, b.commitPrepared) })
+	waiting, errs := c.commitAll(ctx)
 	var pending, lost []ParticipantState
 	unfinished := map[*branch]bool{}
 	for i, b := range waiting {
@@ -223,7 +240,6 @@ func (c *call) deliver(ctx context.Context) error {
 		}
 		unfinished[b] = true
 	}
-	done()
 	c.release() // before the hooks, which may need the connections
 	if len(waiting) > 0 && len(unfinished) == 0 {
 		resolve(c.coordinator.db, c.xid, c.set.keepDecision, c.set.logger)
@@ -235,7 +251,7 @@ func (c *call) deliver(ctx context.Context) error {
 	case len(pending) > 0:
 		err = &PartiallyCommittedError{XID: c.xid, Coordinator: c.coordinator.alias, Pending: pending}
 	}
-	c.event(ctx, "committed", err)
+	c.ended(ctx, err)
 	var hooks []session.Hook
 	for _, b := range c.branches {
 		if !unfinished[b] { // a hook runs only for a commit that is known
@@ -243,36 +259,32 @@ func (c *call) deliver(ctx context.Context) error {
 			hooks = append(hooks, onCommit...)
 		}
 	}
-	return join(err, hookError(true, runHooks(context.WithoutCancel(ctx), hooks)))
+	return join(err, c.runHooks(ctx, true, hooks))
+}
+
+// commitAll commits every participant that is prepared, and says what came of each.
+func (c *call) commitAll(ctx context.Context) (waiting []*branch, errs []error) {
+	ctx, done := c.phase(ctx, phaseDeliver)
+	defer func() { done(firstError(errs)) }()
+	inTime, cancel := bounded(ctx, c.set.phases.Deliver)
+	defer cancel()
+	waiting = c.having(votePrepared)
+	return waiting, together(waiting, func(b *branch) error {
+		return c.part(inTime, b, phaseDeliver, func(ctx context.Context) error { return b.persist(ctx, "COMMIT PREPARED", b.commitPrepared) })
+	})
 }
 
 // rollBack ends a transaction of which nothing has been prepared.
 func (c *call) rollBack(ctx context.Context, cause error) error {
-	inTime, cancel := bounded(ctx, c.set.phases.Rollback)
-	defer cancel()
-	c.each(func(b *branch) error { return b.tx.Rollback(inTime) })
+	c.rollBackAll(ctx)
 	cause = rolledBack(c.xid, cause)
-	c.event(ctx, "rolled back", cause)
+	c.ended(ctx, cause)
 	return join(cause, c.rollbackHooks(ctx))
 }
 
 // abort ends a transaction that is not decided and never will be, though participants may have prepared.
 func (c *call) abort(ctx context.Context, cause error) error {
-	done := c.phase(ctx, "abort")
-	inTime, cancel := bounded(ctx, c.set.phases.Rollback)
-	defer cancel()
-	errs := c.each(func(b *branch) error {
-		switch b.vote {
-		case votePrepared:
-			return b.persist(inTime, b.rollbackPrepared)
-		case votePossibly:
-			return b.persist(inTime, b.rollbackPossiblyPrepared)
-		case voteNone:
-			_ = b.tx.Rollback(inTime)
-		}
-		return nil
-	})
-	done()
+	errs := c.rollBackAll(ctx)
 	var pending []ParticipantState
 	for i, b := range c.branches {
 		if errs[i] != nil {
@@ -283,8 +295,30 @@ func (c *call) abort(ctx context.Context, cause error) error {
 	if len(pending) > 0 {
 		err = &RollbackPendingError{XID: c.xid, Coordinator: c.coordinator.alias, Pending: pending, Err: cause}
 	}
-	c.event(ctx, "aborted", err)
+	c.ended(ctx, err)
 	return join(err, c.rollbackHooks(ctx))
+}
+
+// rollBackAll undoes every branch, whatever it has come to.
+func (c *call) rollBackAll(ctx context.Context) (errs []error) {
+	ctx, done := c.phase(ctx, phaseRollback)
+	defer func() { done(firstError(errs)) }()
+	inTime, cancel := bounded(ctx, c.set.phases.Rollback)
+	defer cancel()
+	return c.each(func(b *branch) error { return c.part(inTime, b, phaseRollback, b.undo) })
+}
+
+// undo rolls the branch back.
+func (b *branch) undo(ctx context.Context) error {
+	switch b.vote {
+	case votePrepared:
+		return b.persist(ctx, "ROLLBACK PREPARED", b.rollbackPrepared)
+	case votePossibly:
+		return b.persist(ctx, "ROLLBACK PREPARED", b.rollbackPossiblyPrepared)
+	case voteNone:
+		_ = b.tx.Rollback(ctx) // a server that cannot be told finds the connection gone
+	}
+	return nil
 }
 
 func (c *call) rollbackHooks(ctx context.Context) error {
@@ -294,5 +328,16 @@ func (c *call) rollbackHooks(ctx context.Context) error {
 		_, onRollback := b.tx.Root().Hooks()
 		hooks = append(hooks, onRollback...)
 	}
-	return hookError(false, runHooks(context.WithoutCancel(ctx), hooks))
+	return c.runHooks(ctx, false, hooks)
+}
+
+// runHooks runs what was registered for the end that the transaction has come to.
+func (c *call) runHooks(ctx context.Context, committed bool, hooks []session.Hook) error {
+	errs := runHooks(context.WithoutCancel(ctx), hooks)
+	if len(errs) == 0 {
+		return nil
+	}
+	err := &HookError{XID: c.xid, Committed: committed, Errs: errs}
+	c.seen.span.RecordError(err)
+	return err
 }

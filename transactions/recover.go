@@ -2,6 +2,7 @@ package transactions
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/hare-go/hare/features"
@@ -38,7 +39,14 @@ func Recover(ctx context.Context, coordinator string, opts ...RecoverOption) (Re
 		return Report{}, err
 	}
 	r := &recovery{recoverSettings: set, grace: set.olderThan}
-	return r.run(ctx, connections, client)
+	report, err := r.run(ctx, connections, client)
+	for _, e := range report.Entries {
+		if e.State != StateNeeded {
+			level, message, attrs := e.event()
+			set.logger.LogAttrs(ctx, level, message, append(attrs, slog.String("coordinator", report.Coordinator))...)
+		}
+	}
+	return report, err
 }
 
 // coordinatorOf finds the connection of a coordinator and refuses one that cannot be any.
@@ -69,8 +77,9 @@ type recovery struct {
 	report    Report
 }
 
-func (r *recovery) run(ctx context.Context, connections *hare.Connections, client *hare.Client) (Report, error) {
+func (r *recovery) run(ctx context.Context, connections *hare.Connections, client *hare.Client) (report Report, err error) {
 	r.alias, r.report.Coordinator = client.Alias(), client.Alias()
+	defer func() { r.observe(ctx, err) }()
 	if err := r.meet(ctx, client); err != nil {
 		return r.report, err
 	}
@@ -89,6 +98,8 @@ func (r *recovery) run(ctx context.Context, connections *hare.Connections, clien
 	if r.forget != "" {
 		return r.report, r.giveUp(ctx)
 	}
+	ctx, done := r.startPass(ctx)
+	defer done()
 	r.settle(ctx, r.finish)
 	if err := r.resolve(ctx); err != nil {
 		return r.report, err

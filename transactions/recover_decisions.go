@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -141,22 +142,24 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) bool 
 			return e.State == StateDone || e.State == StateGone
 		}
 	}
-	if p.XactID == "" {
-		return true
-	}
 	inTime, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
-	status, err := xactStatus(inTime, f.conn, p.XactID)
-	if err != nil {
+	e := Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone}
+	switch err := gone(inTime, f.conn, p); {
+	case err == nil:
+		return true
+	case errors.Is(err, errRolledBack):
+		e.State, e.Err, e.Reason = StateMixed, err, "the decision to commit is durable, but its prepared transaction is gone without a commit: repair the data of this database by hand"
+	case errors.Is(err, errFailedOver):
+		e.State, e.Err, e.Reason = StateFailed, err, "the decision to commit is durable, but this server took over after it was prepared: look whether it has the data, repair it if not, and forget the transaction"
+	case errors.Is(err, errAtWork):
+		return false
+	default:
 		r.lost(f, err)
 		return false
 	}
-	if status == "aborted" {
-		err = errRolledBack
-		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateMixed, Err: err,
-			Reason: "the decision to commit is durable, but somebody rolled the prepared transaction back: repair the data of this database by hand"})
-	}
-	return err == nil && status != "in progress"
+	r.report.Entries = append(r.report.Entries, e)
+	return false
 }
 
 // lost notes that a database that answered before does not answer any more.
@@ -171,7 +174,7 @@ func (r *recovery) lost(f *found, err error) {
 func (r *recovery) databaseOf(p prepared) *found {
 	var named *found
 	for _, f := range r.found {
-		if f.is.identity.same(p.identity) && (named == nil || f.alias == p.Alias) {
+		if f.is.identity.same(p.identity) && !f.is.standby && (named == nil || f.alias == p.Alias) {
 			named = f
 		}
 	}
@@ -191,11 +194,16 @@ func (r *recovery) missing(d *decision, p prepared) {
 			return
 		}
 	}
-	reason := fmt.Sprintf("the decision to commit is durable, but no configured connection leads to its database, %s; configured are %s", p.identity, r.describeAliases())
+	e := Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateFailed, Err: errOtherServer}
+	e.Reason = fmt.Sprintf("the decision to commit is durable, but no configured connection leads to its database, %s; configured are %s", p.identity, r.describeAliases())
 	for _, f := range r.found {
-		if f.alias == p.Alias {
-			reason = fmt.Sprintf("the decision to commit is durable, but %q leads to %s, and the transaction was prepared in %s", p.Alias, f.is.identity, p.identity)
+		switch {
+		case f.is.identity.same(p.identity): // a standby of it, or databaseOf would have found it
+			e.Alias, e.Err = f.alias, f.is.fit(f.alias, false)
+			e.Reason = fmt.Sprintf("the decision to commit is durable, but %q leads to a standby of its database: connect to the primary", f.alias)
+		case f.alias == p.Alias:
+			e.Reason = fmt.Sprintf("the decision to commit is durable, but %q leads to %s, and the transaction was prepared in %s", p.Alias, f.is.identity, p.identity)
 		}
 	}
-	r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateFailed, Err: errOtherServer, Reason: reason})
+	r.report.Entries = append(r.report.Entries, e)
 }

@@ -2,7 +2,6 @@ package transactions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hare-go/hare/hare"
@@ -22,7 +21,7 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	r.settle(ctx, false)
 	r.verified(ctx, d)
 	for _, e := range r.report.Entries {
-		if e.State != StateMixed && !errors.Is(e.Err, errOtherServer) {
+		if !final(e.Err) {
 			return &hare.QueryError{Reason: fmt.Sprintf("%s can still be finished on %q (%s): run: hare distributed-recover --coordinator %s --xid %s --finish", r.forget, e.Alias, e.Reason, r.alias, r.forget)}
 		}
 	}
@@ -52,8 +51,10 @@ func (r *recovery) giveUp(ctx context.Context) error {
 // purgeBatch is how many old rows one statement removes.
 const purgeBatch = 1000
 
-const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid IN (
-	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < clock_timestamp() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4)`
+// purgeSQL finds both what to remove and the rows to remove by an index: now() may be looked up in one, clock_timestamp()
+// not, and a sub-select is joined to the whole table where an array is not.
+const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid = ANY(ARRAY(
+	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < now() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4))`
 
 // purge removes rows that were resolved long ago, while every database was looked at and none holds their GIDs any more.
 func (r *recovery) purge(ctx context.Context) error {

@@ -114,6 +114,7 @@ func (r *recovery) listPrepared(ctx context.Context, f *found) error {
 		if i == 0 {
 			f.state.Oldest, f.state.OldestGID = seconds(age), gid
 		}
+		f.state.XactAge = max(f.state.XactAge, xactAge)
 		xid, _, ours := splitGID(r.id, gid)
 		switch {
 		case !here:

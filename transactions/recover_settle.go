@@ -33,7 +33,7 @@ func (r *recovery) fenceAll(ctx context.Context, finish bool) {
 		for _, e := range f.prepared {
 			d := r.decisions[e.XID]
 			switch {
-			case d == nil && r.young(e.Age, e.Live), d != nil && d.commit && !d.resolved && r.young(d.age, false):
+			case r.leaves(e):
 				r.report.Young++
 			case d == nil && finish:
 				r.fence(ctx, e)
@@ -46,6 +46,15 @@ func (r *recovery) fenceAll(ctx context.Context, finish bool) {
 			}
 		}
 	}
+}
+
+// leaves reports whether a prepared transaction is left to its call.
+func (r *recovery) leaves(e *Entry) bool {
+	d := r.decisions[e.XID]
+	if d == nil {
+		return r.young(e.Age, e.Live)
+	}
+	return d.commit && !d.resolved && r.young(d.age, false)
 }
 
 // young reports whether something is to be left to its call. At an age limit of 0 nothing is, not even what seems to come
@@ -135,6 +144,8 @@ func (e *Entry) needed() bool { return e.Action != "" && e.State == StateNeeded 
 func (r *recovery) finishOne(ctx context.Context, f *found, e *Entry) {
 	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
+	ctx, done := f.startFinish(ctx, e)
+	defer done()
 	err := persistBusy(ctx, func() error {
 		if e.Action == ActionRollback {
 			return finishPrepared(ctx, f.conn, "ROLLBACK", e.GID)
@@ -146,6 +157,7 @@ func (r *recovery) finishOne(ctx context.Context, f *found, e *Entry) {
 		if !ok {
 			p = prepared{GID: e.GID}
 		}
+		p.Timeline = "" // it was seen prepared here, so that this server has not lost it
 		return commitDecided(ctx, f.conn, p)
 	})
 	switch {

@@ -80,7 +80,11 @@ func (w *recoverer) pass(whole context.Context) (soon bool) {
 	defer cancel()
 	unlock, err := w.lock(ctx)
 	if err == nil && unlock == nil {
+		countPass(ctx, w.client.Alias(), resultBusy)
 		return false
+	}
+	if err != nil && whole.Err() == nil {
+		countPass(ctx, w.client.Alias(), resultFailed)
 	}
 	var report Report
 	if err == nil {
@@ -137,18 +141,10 @@ func (w *recoverer) tell(ctx context.Context, report Report, err error) {
 		}
 	}
 	for _, e := range report.Entries {
-		attrs := []slog.Attr{slog.String("xid", e.XID), slog.String("participant", e.Alias), slog.String("action", string(e.Action)),
-			slog.String("state", string(e.State)), slog.String("reason", e.Reason), slog.Duration("age", e.Age)}
-		if e.Err != nil {
-			attrs = append(attrs, slog.Any("error", e.Err))
-		}
-		switch e.State {
-		case StateDone:
-			log.LogAttrs(ctx, slog.LevelInfo, "distributed recovery: finished", attrs...)
-		case StateGone:
-			log.LogAttrs(ctx, slog.LevelDebug, "distributed recovery: finished meanwhile", attrs...)
-		default:
-			warn("distributed recovery: not finished", e.GID+" "+string(e.State), attrs...)
+		if level, message, attrs := e.event(); level < slog.LevelWarn {
+			log.LogAttrs(ctx, level, message, attrs...)
+		} else {
+			warn(message, e.GID+" "+string(e.State), attrs...)
 		}
 	}
 	for _, u := range report.Unreachable {

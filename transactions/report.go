@@ -24,7 +24,8 @@ type DatabaseState struct {
 	SlotsMax  int           // max_prepared_transactions
 	Oldest    time.Duration // age of the server's oldest prepared transaction: it keeps VACUUM from its work
 	OldestGID string
-	Others    int // prepared in this database by somebody else than this coordinator
+	XactAge   int64 // transactions that the server has begun since its oldest prepared one
+	Others    int   // prepared in this database by somebody else than this coordinator
 }
 
 // Clean reports that nothing is left to do: there was nothing, or all of it is done, in every database.

@@ -34,8 +34,7 @@ func retryable(err error) bool { return again(err, isRetryable) }
 // retryableAnywhere is the same for a distributed transaction. A lock time-out counts there, for it is how a deadlock over
 // two databases ends; what is still to be rolled back does not, for the next try would wait for its locks.
 func retryableAnywhere(err error) bool {
-	var pending *RollbackPendingError
-	if errors.As(err, &pending) {
+	if isRollbackPending(err) {
 		return false
 	}
 	return again(err, func(err error) bool {

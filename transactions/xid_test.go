@@ -2,6 +2,10 @@ package transactions
 
 import (
 	"errors"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,4 +128,32 @@ func FuzzGID(f *testing.F) {
 			t.Fatalf("splitGID(%q) = %q, %q", foreign, xid, alias)
 		}
 	})
+}
+
+// What the names are made of is the same in every process and on every host: the package does not even know where it runs.
+//
+// Field case 20.
+func TestNamesDependOnNoProcess(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imported := range file.Imports {
+			if path, _ := strconv.Unquote(imported.Path.Value); path == "os" || path == "syscall" || path == "net" || strings.HasPrefix(path, "os/") {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+	}
+	first, second := xidOf("library", testID, randomHex(uniqueHex)), xidOf("library", testID, randomHex(uniqueHex))
+	if start := xidStart("library", testID); !strings.HasPrefix(first, start) || !strings.HasPrefix(second, start) || first == second {
+		t.Errorf("%s and %s", first, second)
+	}
 }

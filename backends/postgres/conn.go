@@ -29,6 +29,7 @@ func (c *conn) Exec(ctx context.Context, call backend.Call) (int64, error) {
 		return 0, err
 	}
 	defer c.leave()
+	c.soiled = c.soiled || call.Lasting
 	written, err := c.session.exec(ctx, call)
 	if err != nil {
 		return 0, err
@@ -41,6 +42,7 @@ func (c *conn) Query(ctx context.Context, call backend.Call) (backend.Rows, erro
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	c.soiled = c.soiled || call.Lasting
 	r, err := c.session.query(ctx, call)
 	if err != nil {
 		c.leave()
@@ -118,6 +120,9 @@ func (c *conn) Release() {
 		return
 	}
 	if c.pooled != nil {
+		if c.soiled && c.reusable() && c.clean() != nil {
+			closeAtOnce(c.pooled.Conn())
+		}
 		c.pooled.Release()
 		<-c.database.inUse
 		return
@@ -138,9 +143,14 @@ func (c *conn) Discard() {
 		own = c.pooled.Hijack()
 		<-c.database.inUse
 	}
+	closeAtOnce(own)
+}
+
+// closeAtOnce closes a connection without waiting for the server: a context that is done makes pgx close the socket.
+func closeAtOnce(c *pgx.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = own.Close(ctx) // a context that is done makes pgx close the socket at once
+	_ = c.Close(ctx)
 }
 
 // enter claims the connection for one call.

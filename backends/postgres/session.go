@@ -15,6 +15,7 @@ type session struct {
 	pg         *pgconn.PgConn
 	statements statements
 	arguments  arguments
+	soiled     bool // a statement may have left something that the next user must not find
 }
 
 // sessionKey is where a connection's session is found in pgx's custom data.

@@ -78,6 +78,12 @@ func (s *statements) retire(text string) {
 	}
 }
 
+// forget forgets all statements, as the server has.
+func (s *statements) forget() {
+	s.byText, s.retired = nil, nil
+	s.order.Init()
+}
+
 // name is the server's name for the next statement. The unnamed statement serves where none is kept.
 func (s *statements) name() string {
 	if s.capacity == 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -70,7 +71,7 @@ func distributedRecover(ctx context.Context, args []string, out, errs io.Writer)
 		return status
 	}
 	defer connections.Close()
-	chosen := []transactions.RecoverOption{transactions.OlderThan(time.Duration(opts.olderThan))}
+	chosen := []transactions.RecoverOption{transactions.OlderThan(time.Duration(opts.olderThan)), transactions.RecoverLogger(slog.New(slog.DiscardHandler))}
 	if opts.finish {
 		chosen = append(chosen, transactions.Finish())
 	}

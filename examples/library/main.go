@@ -4,6 +4,7 @@
 //	library [-config hare.yml] setup              creates the tables and a little stock
 //	library [-config hare.yml] lend TITLE CARD    lends a book to the holder of a card
 //	library [-config hare.yml] show               prints the three tables
+//	library [-config hare.yml] tend               finishes what crashes leave, until it is interrupted
 package main
 
 import (
@@ -12,6 +13,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	_ "github.com/hare-go/hare/backends/postgres"
 	"github.com/hare-go/hare/hare"
@@ -22,7 +25,9 @@ import (
 func main() {
 	config := flag.String("config", "hare.yml", "the configuration")
 	flag.Parse()
-	if err := run(context.Background(), *config, flag.Args()); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *config, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "library:", err)
 		os.Exit(1)
 	}
@@ -46,8 +51,10 @@ func run(ctx context.Context, path string, args []string) error {
 		return lend(ctx, args[1], args[2])
 	case len(args) == 1 && args[0] == "show":
 		return show(ctx)
+	case len(args) == 1 && args[0] == "tend":
+		return transactions.RunRecoverer(ctx, "library") // a service starts it as a goroutine beside its work
 	}
-	return errors.New("usage: library [-config hare.yml] setup | lend TITLE CARD | show")
+	return errors.New("usage: library [-config hare.yml] setup | lend TITLE CARD | show | tend")
 }
 
 // setup makes the tables of the three databases and puts two titles into stock, one of them lent out already.
@@ -76,7 +83,7 @@ func setup(ctx context.Context, connections *hare.Connections) error {
 		return err
 	}
 	return Inventories.UsingAlias("inventory").BulkCreate(ctx, []Inventory{
-		{BookID: books[0].ID, Available: 2},
+		{BookID: books[0].ID, Available: 3},
 		{BookID: books[1].ID, Available: 0},
 	})
 }

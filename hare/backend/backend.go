@@ -84,6 +84,10 @@ type Call struct {
 	// ReadOnly: hare rendered SQL itself as a SELECT, so that it does not write. A distributed transaction commits
 	// a database in which only such statements ran without preparing it.
 	ReadOnly bool
+	// Lasting: the program wrote SQL itself, and it may leave something in the session that outlives its transaction: a
+	// setting, an advisory lock, a held cursor, a temporary table. The sessions of a server are cleaned before they go
+	// back to the pool; those of SQLite, whose pragmas a program may mean to keep, are left as they are.
+	Lasting bool
 }
 
 // Answer is what a server says to control statements.

@@ -61,7 +61,7 @@ func (d *databases) drop() error {
 
 // prepared waits a moment for the number of prepared transactions of a database to be n.
 func (d *databases) prepared(ctx context.Context, alias string, n int) bool {
-	for range 100 {
+	for range 300 {
 		if gids, err := d.gids(ctx, alias); err == nil && len(gids) == n {
 			return true
 		}

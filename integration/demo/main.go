@@ -1,5 +1,5 @@
-// Demo shows hare's main job on real servers: the library example over three PostgreSQL databases, a process killed in
-// the middle of a distributed commit, and its recovery. It runs the unmodified example and the unmodified command hare,
+// Demo shows hare's main job on real servers: the library example over three PostgreSQL databases, processes
+// killed in the middle of a distributed commit, and their recovery, by hand and by themselves. It runs the unmodified example and the unmodified command hare,
 // prints what happens, and checks every expectation:
 //
 //	go run ./integration/withservers -n 3 -- go run ./integration/demo
@@ -112,6 +112,14 @@ func (d *demo) command(program string, args ...string) (output string, status in
 	output, status, err = d.quiet(program, args...)
 	fmt.Fprint(d.out, output)
 	return output, status, err
+}
+
+// start starts one of the programs and does not wait for it.
+func (d *demo) start(program string, args ...string) (*exec.Cmd, error) {
+	fmt.Fprintf(d.out, "$ %s %s\n", program, strings.Join(args, " "))
+	cmd := exec.CommandContext(d.ctx, filepath.Join(d.dir, program), args...)
+	cmd.Dir, cmd.Stderr = d.dir, d.out
+	return cmd, cmd.Start()
 }
 
 func (d *demo) quiet(program string, args ...string) (output string, status int, err error) {

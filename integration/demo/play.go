@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
-	"path/filepath"
+	"os"
 	"strings"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 
 // play is what the demo shows.
 func (d *demo) play() error {
-	for _, scene := range []func() error{d.setUp, d.lend, d.refuse, d.crash, d.report, d.finish} {
+	for _, scene := range []func() error{d.setUp, d.lend, d.refuse, d.crashDecided, d.report, d.finish, d.crashUndecided, d.tend} {
 		if err := scene(); err != nil {
 			return err
 		}
@@ -39,7 +38,7 @@ func (d *demo) lend() error {
 	}
 	tables, err := d.show()
 	d.expect(status == 0, "exit status 0")
-	d.expect(has(tables, "book 1, reader 1", "book 1: 1", "reader 1: 5"), "the loan, one copy less, the deposit")
+	d.expect(has(tables, "book 1, reader 1", "book 1: 2", "reader 1: 5"), "the loan, one copy less, the deposit")
 	return err
 }
 
@@ -59,43 +58,46 @@ func (d *demo) refuse() error {
 	return err
 }
 
-// crash kills the example between the decision and the last COMMIT PREPARED. A proxy in front of billing holds that
-// message for ever, so that the kill always meets the same instant.
-func (d *demo) crash() error {
-	d.say("A loan whose process is killed (kill -9) between the decision and the last COMMIT PREPARED")
-	network, err := proxy.Start(d.databases.urls["billing"])
+// crash kills the example at one of its messages to a database. A proxy in front of that database holds the message for
+// ever, so that the kill always meets the same instant.
+func (d *demo) crash(alias, message, card string) error {
+	network, err := proxy.Start(d.databases.urls[alias])
 	if err != nil {
 		return err
 	}
 	defer network.Close()
-	held := network.Arm(proxy.Fault{Statement: "COMMIT PREPARED", Do: proxy.Hold})
+	held := network.Arm(proxy.Fault{Statement: message, Do: proxy.Hold})
 	urls := maps.Clone(d.databases.urls)
-	urls["billing"] = network.URL()
+	urls[alias] = network.URL()
 	if err := d.configure("through-proxy.yml", urls); err != nil {
 		return err
 	}
-	args := []string{"-config", "through-proxy.yml", "lend", "Watership Down", "R-2"}
-	fmt.Fprintf(d.out, "$ library %s\n", strings.Join(args, " "))
-	cmd := exec.CommandContext(d.ctx, filepath.Join(d.dir, "library"), args...)
-	cmd.Dir = d.dir
-	if err := cmd.Start(); err != nil {
+	args := []string{"-config", "through-proxy.yml", "lend", "Watership Down", card}
+	cmd, err := d.start("library", args...)
+	if err != nil {
 		return err
 	}
 	select {
 	case <-held.Struck():
 	case <-time.After(30 * time.Second):
-		_ = cmd.Process.Kill()
-		return errors.Join(errors.New("the example never came to its COMMIT PREPARED"), cmd.Wait())
+		err = fmt.Errorf("the example never came to its %s", message)
 	}
-	inventory := d.databases.prepared(d.ctx, "inventory", 0) // the other participant has been told
-	if err := cmd.Process.Kill(); err != nil {
+	if err == nil {
+		d.expect(d.databases.prepared(d.ctx, "billing", 1), "billing is prepared and waits, holding its locks")
+	}
+	err = errors.Join(err, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed, which is no news
+	return err
+}
+
+func (d *demo) crashDecided() error {
+	d.say("A loan whose process is killed (kill -9) between the decision and the last COMMIT PREPARED")
+	if err := d.crash("billing", "COMMIT PREPARED", "R-2"); err != nil {
 		return err
 	}
-	_ = cmd.Wait() // it was killed, which is no news
 	tables, err := d.show()
-	d.expect(has(tables, "book 1, reader 2", "book 1: 0"), "library and inventory have the loan: it is decided")
+	d.expect(d.databases.prepared(d.ctx, "inventory", 0) && has(tables, "book 1, reader 2", "book 1: 1"), "library and inventory have the loan: it is decided")
 	d.expect(!has(tables, "reader 2: 5"), "billing does not have it yet")
-	d.expect(inventory && d.databases.prepared(d.ctx, "billing", 1), "it is prepared in billing, holding its locks")
 	return err
 }
 
@@ -117,10 +119,31 @@ func (d *demo) finish() error {
 	if err != nil {
 		return err
 	}
-	d.expect(has(tables, "book 1, reader 2", "book 1: 0", "reader 2: 5"), "all three databases have the loan")
+	d.expect(has(tables, "book 1, reader 2", "book 1: 1", "reader 2: 5"), "all three databases have the loan")
 	_, status, err = d.command("hare", "distributed-recover", "--coordinator", "library", "--older-than", "0")
 	d.expect(status == 0 && d.databases.prepared(d.ctx, "billing", 0), "exit status 0: nothing is left")
 	return err
+}
+
+func (d *demo) crashUndecided() error {
+	d.say("A loan whose process is killed (kill -9) when all have prepared and before it is decided")
+	return d.crash("library", "INSERT INTO public.hare_distributed_decisions", "R-1")
+}
+
+// tend starts the application again. Its recoverer needs no operator.
+func (d *demo) tend() error {
+	d.say("The application starts again: its recoverer finishes that within seconds, without an operator")
+	cmd, err := d.start("library", "tend")
+	if err != nil {
+		return err
+	}
+	finished := d.databases.prepared(d.ctx, "billing", 0) && d.databases.prepared(d.ctx, "inventory", 0)
+	err = cmd.Process.Signal(os.Interrupt)
+	ended := cmd.Wait() == nil
+	tables, showing := d.show()
+	d.expect(finished && has(tables, "book 1: 1"), "rolled back: nothing waits any more, and no copy is missing from the shelf")
+	d.expect(ended, "the recoverer ends when it is interrupted")
+	return errors.Join(err, showing)
 }
 
 // has reports whether the text has every part.

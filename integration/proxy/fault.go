@@ -23,6 +23,7 @@ const (
 	Swallow               // lose it: the connection stays open, and nothing more comes through in either direction
 	Delay                 // let it pass later, even if the client is gone by then
 	Hold                  // let it pass when it is released, even if the client is gone by then
+	Spoil                 // let it pass with x in place of Statement, which the server does not know: as one that lacks it would
 )
 
 // Armed is a fault that strikes once.
@@ -49,6 +50,8 @@ func (l *link) suffer(a *Armed) bool {
 		l.cut()
 	case Swallow:
 		l.swallow()
+	case Spoil:
+		return true
 	case Delay:
 		select {
 		case <-time.After(a.Delay):

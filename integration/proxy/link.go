@@ -64,6 +64,7 @@ func (l *link) run(config *tls.Config) {
 	if err != nil {
 		return
 	}
+	l.proxy.await(false)
 	far, err := l.connect()
 	if err != nil {
 		return
@@ -72,12 +73,14 @@ func (l *link) run(config *tls.Config) {
 	var answering sync.WaitGroup
 	answering.Go(func() {
 		l.answer(far, near)
+		l.proxy.await(true)
 		if !l.isBlack() {
 			near.Close()
 		}
 	})
 	l.ask(near, far, first)
 	l.left.Store(true)
+	l.proxy.await(false)
 	if tcp, ok := far.(*net.TCPConn); ok && !l.isBlack() {
 		_ = tcp.CloseWrite()
 	}
@@ -131,6 +134,7 @@ func (l *link) connect() (net.Conn, error) {
 func (l *link) ask(near, far net.Conn, m message) {
 	in, out := bufio.NewReaderSize(near, pieces), bufio.NewWriterSize(far, pieces)
 	for begins := true; ; {
+		l.proxy.await(false)
 		if begins && !m.saysGoodbye() && l.spoke.Swap(false) {
 			l.proxy.count()
 		}
@@ -143,6 +147,9 @@ func (l *link) ask(near, far net.Conn, m message) {
 					return
 				}
 			}
+		}
+		if struck != nil && struck.Do == Spoil {
+			m = m.spoiled(struck.Statement)
 		}
 		if l.sends(m) {
 			_, _ = out.Write(m.raw)
@@ -195,7 +202,11 @@ func (l *link) answer(far, near net.Conn) {
 	in := bufio.NewReaderSize(far, pieces)
 	var kept []byte
 	// A client that is gone does not keep the server from its work: what it says is read to its end.
-	send := func() { _, _ = near.Write(kept); kept = nil }
+	send := func() {
+		l.proxy.await(true)
+		_, _ = near.Write(kept)
+		kept = nil
+	}
 	for opened := false; ; {
 		m, err := read(in)
 		if err != nil {

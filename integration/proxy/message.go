@@ -77,6 +77,11 @@ func (m message) statement() string {
 	return string(text)
 }
 
+// spoiled is the message with x in place of a part.
+func (m message) spoiled(part string) message {
+	return message{kind: m.kind, raw: bytes.Replace(m.raw, []byte(part), bytes.Repeat([]byte{'x'}, len(part)), 1)}
+}
+
 // asks says whether an answer ends with this message of the client: Query, Sync, FunctionCall.
 func (m message) asks() bool { return m.kind == 'Q' || m.kind == 'S' || m.kind == 'F' }
 

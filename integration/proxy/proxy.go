@@ -1,6 +1,6 @@
 // Package proxy stands between clients and a PostgreSQL server and decides what becomes of the messages between them:
-// of one that is chosen by its SQL ([Proxy.Arm]), or of all ([Proxy.Swallow], [Proxy.Cut], [Proxy.Refuse]). It counts
-// round trips as well.
+// of one that is chosen by its SQL ([Proxy.Arm]), or of all ([Proxy.Swallow], [Proxy.Stall], [Proxy.Cut], [Proxy.Refuse]).
+// It counts round trips as well.
 //
 // It passes whole messages of the protocol on as they are, and reads of them only where each begins, what statement it
 // carries, and where an answer ends.
@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -26,18 +27,21 @@ type Proxy struct {
 	mu      sync.Mutex
 	tls     *tls.Config
 	network network
+	healed  chan struct{} // closed when the present stall ends
 	links   map[*link]bool
 	armed   []*Armed
 	trips   int
 }
 
-// network is what becomes of a new connection.
+// network is what becomes of a new connection, and of what is said when it stalls.
 type network uint8
 
 const (
 	passing network = iota
 	swallowing
 	refusing
+	stalling
+	stallingAnswers
 )
 
 // Start starts a proxy in front of the server of a URL. The caller must close it.
@@ -82,6 +86,14 @@ func (p *Proxy) Arm(f Fault) *Armed {
 	return a
 }
 
+// Disarm takes a fault back that has not struck, and releases it if it has.
+func (p *Proxy) Disarm(a *Armed) {
+	p.mu.Lock()
+	p.armed = slices.DeleteFunc(p.armed, func(other *Armed) bool { return other == a })
+	p.mu.Unlock()
+	a.Release()
+}
+
 // strike is the armed fault that fits a statement, which is no longer armed then, or nil.
 func (p *Proxy) strike(statement string) *Armed {
 	p.mu.Lock()
@@ -105,6 +117,13 @@ func (p *Proxy) Swallow() {
 	p.each((*link).swallow)
 }
 
+// Stall keeps everything back, new connections included, until [Proxy.Heal], which lets it arrive late, even if the client
+// is gone by then.
+func (p *Proxy) Stall() { p.become(stalling) }
+
+// StallAnswers does so with what the server says, and lets through what it is told.
+func (p *Proxy) StallAnswers() { p.become(stallingAnswers) }
+
 // Refuse breaks all connections, and new ones at once.
 func (p *Proxy) Refuse() {
 	p.become(refusing)
@@ -114,7 +133,8 @@ func (p *Proxy) Refuse() {
 // Cut breaks all connections that are open now.
 func (p *Proxy) Cut() { p.each((*link).cut) }
 
-// Heal disarms all faults, lets new connections through, and breaks those in which something was swallowed.
+// Heal disarms all faults, lets through what was stalled and new connections, and breaks those in which something was
+// swallowed.
 func (p *Proxy) Heal() {
 	p.become(passing)
 	p.mu.Lock()
@@ -138,6 +158,30 @@ func (p *Proxy) become(n network) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.network = n
+	if p.healed != nil {
+		close(p.healed)
+		p.healed = nil
+	}
+	if n == stalling || n == stallingAnswers {
+		p.healed = make(chan struct{})
+	}
+}
+
+// await waits as long as what a client says, or what it is answered, is stalled.
+func (p *Proxy) await(answer bool) {
+	for {
+		p.mu.Lock()
+		n, healed := p.network, p.healed
+		p.mu.Unlock()
+		if n != stalling && (n != stallingAnswers || !answer) {
+			return
+		}
+		select {
+		case <-healed:
+		case <-p.closed:
+			return
+		}
+	}
 }
 
 func (p *Proxy) each(do func(*link)) {

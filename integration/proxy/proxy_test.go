@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/integration/servers"
@@ -215,5 +216,26 @@ func (f *fixture) poll(what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			f.Fatalf("%s does not come", what)
 		}
+	}
+}
+
+// A server that gets a spoiled statement does not know it, and the connection goes on.
+func TestSpoil(t *testing.T) {
+	t.Parallel()
+	for name, mode := range protocols {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			conn := connect(t, f.URL())
+			f.Arm(proxy.Fault{Statement: "INSERT", Do: proxy.Spoil})
+			_, err := conn.Exec(t.Context(), insert, mode, "a")
+			if refused := new(pgconn.PgError); !errors.As(err, &refused) || refused.Code != "42601" {
+				t.Errorf("got %v, want a syntax error", err)
+			}
+			if _, err := conn.Exec(t.Context(), insert, mode, "b"); err != nil {
+				t.Error(err)
+			}
+			f.wait(1)
+		})
 	}
 }

@@ -84,12 +84,16 @@ func newContainer(ctx context.Context, spec spec) (*container, error) {
 	for _, setting := range spec.settings {
 		postgres = append(postgres, "-c", setting)
 	}
+	environment := []string{"HARE_PASSWORD=" + spec.password}
+	if spec.primary != nil {
+		environment = append(environment, "HARE_PRIMARY="+spec.primary.host)
+	}
 	return &container{pool: pool, options: &dockertest.RunOptions{
 		Name:         fmt.Sprintf("hare-%s-%s", spec.name, rand.Text()),
 		Repository:   imageName,
 		Tag:          imageTag,
 		User:         "postgres",
-		Env:          []string{"HARE_PASSWORD=" + spec.password},
+		Env:          environment,
 		Entrypoint:   []string{"/bin/sh", "-c", containerScript},
 		Cmd:          postgres,
 		ExposedPorts: []string{"5432/tcp"},
@@ -146,6 +150,15 @@ func (c *container) running() bool {
 	}
 	inspected, err := c.pool.Client.InspectContainer(c.resource.Container.ID)
 	return err == nil && inspected.State.Running
+}
+
+// address is that of the container in Docker's network, which changes when it starts again.
+func (c *container) address() (string, int, error) {
+	inspected, err := c.pool.Client.InspectContainer(c.resource.Container.ID)
+	if err != nil {
+		return "", 0, err
+	}
+	return inspected.NetworkSettings.IPAddress, 5432, nil
 }
 
 func (c *container) log() string {

@@ -44,7 +44,11 @@ func newProcess(ctx context.Context, spec spec) (*process, error) {
 	}
 	p := &process{spec: spec, bin: bin, directory: directory, credential: credential, ended: make(chan struct{})}
 	close(p.ended)
-	if err := p.initialize(ctx); err != nil {
+	initialize := p.initialize
+	if spec.primary != nil {
+		initialize = p.copyPrimary
+	}
+	if err := initialize(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(directory))
 	}
 	return p, nil
@@ -69,17 +73,44 @@ func (p *process) initialize(ctx context.Context) error {
 	if runtime.GOOS == "darwin" {
 		locale = "en_US.UTF-8"
 	}
-	initdb := exec.CommandContext(ctx, filepath.Join(p.bin, "initdb"), "--pgdata="+p.data(), "--username="+Superuser,
+	err := p.run(ctx, nil, "initdb", "--pgdata="+p.data(), "--username="+Superuser,
 		"--pwfile="+password, "--auth=scram-sha-256", "--encoding=UTF8", "--locale="+locale, "--no-sync")
-	initdb.Dir = p.directory
-	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential}
-	if output, err := initdb.CombinedOutput(); ctx.Err() != nil {
-		return ctx.Err()
-	} else if err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, tail(output))
+	if err != nil {
+		return err
 	}
 	return os.Remove(password)
 }
+
+// copyPrimary makes the data directory of a standby.
+func (p *process) copyPrimary(ctx context.Context) error {
+	if p.credential != nil {
+		if err := os.Chown(p.directory, int(p.credential.Uid), int(p.credential.Gid)); err != nil {
+			return err
+		}
+	}
+	err := p.run(ctx, []string{"PGPASSWORD=" + p.password}, "pg_basebackup", "--pgdata="+p.data(), "--host="+p.primary.host,
+		"--port="+strconv.Itoa(p.primary.port), "--username="+Superuser, "--checkpoint=fast", "--no-sync")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.data(), "standby.signal"), nil, 0o644) // any mode that the server may read
+}
+
+// run runs one of PostgreSQL's programs to its end.
+func (p *process) run(ctx context.Context, environment []string, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, program), args...)
+	cmd.Dir = p.directory
+	cmd.Env = append(os.Environ(), environment...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential}
+	if output, err := cmd.CombinedOutput(); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, err, tail(output))
+	}
+	return nil
+}
+
+func (p *process) address() (string, int, error) { return "127.0.0.1", p.port, nil }
 
 func (p *process) start(context.Context) error {
 	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

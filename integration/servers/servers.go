@@ -49,6 +49,9 @@ type Options struct {
 	// Fast trades durability for speed: fsync, synchronous_commit and full_page_writes are off. Data still survives
 	// [Server.Kill], which kills processes and not the machine.
 	Fast bool
+	// StandbyOf makes the server a standby of another one: a copy of what that has now, in recovery. It follows nothing,
+	// so that it stays behind, until it is promoted (SELECT pg_promote()). It runs the way of the other one.
+	StandbyOf *Server
 	// Life is after how long a container kills itself, should nobody have closed it. A restart begins it anew.
 	// Default: 2 hours.
 	Life time.Duration
@@ -75,6 +78,8 @@ type machine interface {
 	pause(ctx context.Context) error
 	resume(ctx context.Context) error
 	running() bool
+	// address is where another server that runs the same way reaches this one.
+	address() (host string, port int, err error)
 	// log is the end of what the server has written to its log.
 	log() string
 	// remove ends the server, if it runs, and removes all that is left of it.
@@ -88,11 +93,26 @@ type spec struct {
 	password string
 	settings []string // name=value, sorted
 	life     time.Duration
+	primary  *primary // nil: no standby
+}
+
+// primary is where a standby copies its data from.
+type primary struct {
+	host string
+	port int
 }
 
 // Start starts a server and waits until it answers. The caller must close it.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	way := opts.Way
+	way, password := opts.Way, rand.Text()
+	var copied *primary
+	if opts.StandbyOf != nil {
+		host, port, err := opts.StandbyOf.machine.address()
+		if err != nil {
+			return nil, err
+		}
+		way, password, copied = opts.StandbyOf.way, opts.StandbyOf.password, &primary{host: host, port: port}
+	}
 	if way == "" {
 		var err error
 		if way, err = chooseOwn(ctx); err != nil {
@@ -103,13 +123,14 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{way: way, port: port, password: rand.Text()}
+	s := &Server{way: way, port: port, password: password}
 	spec := spec{
 		name:     cmp.Or(opts.Name, "test"),
 		port:     port,
 		password: s.password,
 		settings: settings(opts),
 		life:     cmp.Or(opts.Life, 2*time.Hour),
+		primary:  copied,
 	}
 	switch way {
 	case Docker:

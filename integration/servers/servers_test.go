@@ -121,6 +121,46 @@ func TestServerLivesThroughEverything(t *testing.T) {
 	}
 }
 
+func TestStandbyStaysBehindUntilItIsPromoted(t *testing.T) {
+	for _, way := range ownWays(t) {
+		t.Run(string(way), func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			first := start(t, Options{Name: "primary", Way: way, Fast: true})
+			write := "INSERT INTO t VALUES (1)"
+			if err := first.Exec(ctx, "postgres", "CREATE TABLE t (n int); "+write); err != nil {
+				t.Fatal(err)
+			}
+			second := start(t, Options{Name: "standby", StandbyOf: first, Fast: true})
+			if err := first.Exec(ctx, "postgres", write); err != nil {
+				t.Fatal(err)
+			}
+			wantState := func(recovering, rows string) {
+				t.Helper()
+				state := read(t, second.URL("postgres"), "SELECT pg_is_in_recovery()::text || ' ' || count(*) FROM t")
+				if state != recovering+" "+rows {
+					t.Errorf("in recovery, and rows: %s, want %s %s", state, recovering, rows)
+				}
+			}
+			wantState("true", "1")
+			if err := second.Exec(ctx, "postgres", write); err == nil {
+				t.Error("a standby can be written")
+			}
+			if err := second.Restart(ctx); err != nil {
+				t.Fatal(err)
+			}
+			wantState("true", "1")
+			if err := second.Exec(ctx, "postgres", "SELECT pg_promote()"); err != nil {
+				t.Fatal(err)
+			}
+			if err := second.Exec(ctx, "postgres", write); err != nil {
+				t.Errorf("promoted: %v", err)
+			}
+			wantState("false", "2")
+		})
+	}
+}
+
 func TestPausedServerIsSilentButConnected(t *testing.T) {
 	for _, way := range ownWays(t) {
 		t.Run(string(way), func(t *testing.T) {

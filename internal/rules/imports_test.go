@@ -21,7 +21,8 @@ var allowed = map[string][]string{
 	"internal/rules":   {},
 	"hare": {"query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
 		"go.yaml.in/yaml/v3"},
-	"transactions": {"hare", "features", "hare/backend", "internal/session"},
+	"transactions": {"hare", "features", "hare/backend", "internal/session",
+		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 
 	"backends/postgres":    {"features", "hare/backend", pgx},
 	"backends/sqlite":      {"features", "hare/backend", "github.com/ncruces/go-sqlite3"},
@@ -36,6 +37,8 @@ var allowed = map[string][]string{
 	"integration/faults":      {"features", "hare/backend"},
 	"integration/proxy":       {},
 	"integration/demo":        {"integration/proxy", pgx},
+	"integration/chaos": {"hare", "query", "transactions", "backends/postgres", "integration/proxy", "integration/servers",
+		pgx},
 }
 
 const (

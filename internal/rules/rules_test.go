@@ -15,8 +15,12 @@ var rules = map[string]func(*file) []string{
 	"package name":   packageName,
 	"session locks":  sessionLocks,
 	"database names": databaseNames,
+	"message texts":  messageTexts,
 }
 
+// Nobody decides by what an error says, for one: servers speak other languages.
+//
+// W22.
 func TestRepository(t *testing.T) {
 	files := repository(t)
 	for name, rule := range rules {
@@ -83,7 +87,7 @@ func TestRulesSee(t *testing.T) {
 			[]string{"x/x.go:2: an advisory lock of a session", "x/x.go:3: an advisory lock of a session"}},
 		{"session locks", "of a transaction, in a comment, and in an integration test", "x/x.go",
 			"package x // pg_advisory_lock(1)\nvar a = `SELECT pg_advisory_xact_lock(1), pg_try_advisory_xact_lock(1)`", nil},
-		{"session locks", "an integration test", "integration/x_test.go", "package x; var a = `SELECT pg_advisory_lock(1)`", nil},
+		{"session locks", "a test", "x/x_test.go", "package x; var a = `SELECT pg_advisory_lock(1)`", nil},
 
 		{"database names", "a comparison of the field", "x/x.go", "package x\nvar a = f.Backend == b",
 			[]string{"x/x.go:2: a decision by a database's name"}},
@@ -93,6 +97,13 @@ func TestRulesSee(t *testing.T) {
 			[]string{"x/x.go:3: a decision by a database's name", "x/x.go:6: a decision by a database's name"}},
 		{"database names", "an assertion", "x/x_test.go", "package x\nvar a = b.Backend == \"sqlite\"", nil},
 		{"database names", "a backend knows its name", "backends/sqlite/x.go", "package x\nvar a = b == \"sqlite\"", nil},
+		{"message texts", "of an error, and of a server's answer", "x/x.go",
+			"package x\nvar a = strings.Contains(err.Error(), \"x\")\nvar b = strings.HasPrefix(strings.ToLower(e.Message), y)\nvar c = e.Message == \"x\"",
+			[]string{"x/x.go:2: a decision by the text of an error", "x/x.go:3: a decision by the text of an error", "x/x.go:4: a decision by the text of an error"}},
+		{"message texts", "in a test, in the suite of the backends, of the one language of SQLite, and empty", "x/x.go",
+			"package x\nvar a = e.Message == \"\" || strings.Contains(sql, \"x\")\nvar b = e.Message + err.Error()", nil},
+		{"message texts", "SQLite's", "backends/sqlite/x.go", "package x\nvar a = e.Message == \"x\"", nil},
+
 		{"database names", "a name in a message", "x/x.go", "package x\nvar a = \"sqlite\" + f.Backend", nil},
 	}
 	for _, test := range tests {

@@ -32,8 +32,8 @@ var sessionLock = regexp.MustCompile(`(?i)\bpg_(try_)?advisory_lock(_shared)?\s*
 // sessionLocks finds SQL with advisory locks of a session: behind a pooler the session is somebody else's a moment
 // later, and the lock with it. Those of a transaction (pg_advisory_xact_lock) are right.
 func sessionLocks(f *file) (found []string) {
-	if f.isTest() && (f.in("integration") || f.in("internal/rules")) {
-		return nil // tests may hold one to stand in somebody's way; ours only talk of it
+	if f.isTest() {
+		return nil // a test may hold one to stand in somebody's way, or to see that it is let go
 	}
 	ast.Inspect(f.syntax, func(node ast.Node) bool {
 		if text, ok := stringLiteral(node); ok && sessionLock.MatchString(text) {
@@ -78,6 +78,45 @@ func databaseNames(f *file) (found []string) {
 		return true
 	})
 	return found
+}
+
+// messageTexts finds decisions by what an error says: servers say it in other languages and, from release to release, in
+// other words. SQLite has one language and too few codes.
+func messageTexts(f *file) (found []string) {
+	if f.isTest() || f.in("backends/sqlite") || f.in("backends/backendtest") {
+		return nil
+	}
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.CallExpr:
+			if function, ok := n.Fun.(*ast.SelectorExpr); ok && slices.ContainsFunc(n.Args, isMessage) {
+				if pkg, ok := function.X.(*ast.Ident); ok && pkg.Name == "strings" && !strings.HasPrefix(function.Sel.Name, "To") {
+					found = append(found, f.at(n, "a decision by the text of an error"))
+				}
+			}
+		case *ast.BinaryExpr:
+			text, literal := stringLiteral(n.Y)
+			if (n.Op == token.EQL || n.Op == token.NEQ) && isMessage(n.X) && (!literal || text != "") {
+				found = append(found, f.at(n, "a decision by the text of an error"))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// isMessage says whether an expression is what an error says, folded or not.
+func isMessage(e ast.Expr) bool {
+	switch n := e.(type) {
+	case *ast.SelectorExpr:
+		return n.Sel.Name == "Message"
+	case *ast.CallExpr:
+		if function, ok := n.Fun.(*ast.SelectorExpr); ok && function.Sel.Name == "Error" && len(n.Args) == 0 {
+			return true
+		}
+		return slices.ContainsFunc(n.Args, isMessage)
+	}
+	return false
 }
 
 // stringLiteral is the text of a literal.

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// evidence is everything that the verdict rests on.
+type evidence struct {
+	Journal   []line
+	Databases map[string]*holdings
+	Prepared  int // that were left for the final recovery, after the workers' own had had their time
+}
+
+// holdings are what a database holds in the end.
+type holdings struct {
+	Balances  map[int64]int64
+	Ledger    []row
+	Prepared  []string // GIDs
+	Decisions []verdict
+}
+
+// row is a row of a ledger.
+type row struct {
+	Call, XID string
+	Account   int64
+	Amount    int64
+}
+
+// verdict is a row of hare's decisions.
+type verdict struct {
+	XID, Outcome string
+	Resolved     bool
+}
+
+// read reads what a database holds, through a connection that has nothing to do with hare.
+func read(ctx context.Context, url string) (*holdings, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	h := &holdings{Balances: map[int64]int64{}}
+	rows, err := conn.Query(ctx, "SELECT id, balance FROM account")
+	if err != nil {
+		return nil, err
+	}
+	var id, balance int64
+	if _, err := pgx.ForEachRow(rows, []any{&id, &balance}, func() error { h.Balances[id] = balance; return nil }); err != nil {
+		return nil, err
+	}
+	if h.Ledger, err = collect[row](ctx, conn, "SELECT call, xid, account, amount FROM ledger ORDER BY id"); err != nil {
+		return nil, err
+	}
+	if h.Prepared, err = list[string](ctx, conn, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()", pgx.RowTo); err != nil {
+		return nil, err
+	}
+	there, err := list[bool](ctx, conn, "SELECT to_regclass('public.hare_distributed_decisions') IS NOT NULL", pgx.RowTo)
+	if err != nil || !there[0] {
+		return h, err
+	}
+	h.Decisions, err = collect[verdict](ctx, conn, "SELECT xid, outcome, resolved_at IS NOT NULL FROM public.hare_distributed_decisions ORDER BY created_at")
+	return h, err
+}
+
+// collect reads rows into structs by the order of their fields.
+func collect[T any](ctx context.Context, conn *pgx.Conn, sql string) ([]T, error) {
+	return list(ctx, conn, sql, pgx.RowToStructByPos[T])
+}
+
+func list[T any](ctx context.Context, conn *pgx.Conn, sql string, to pgx.RowToFunc[T]) ([]T, error) {
+	rows, err := conn.Query(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, to)
+}
+
+// gather reads the journals and the databases.
+func gather(ctx context.Context, c *cluster, dir string) (*evidence, error) {
+	e := &evidence{Databases: map[string]*holdings{}}
+	var err error
+	if e.Journal, err = readJournals(dir); err != nil {
+		return nil, err
+	}
+	for n, name := range databases {
+		if e.Databases[name], err = read(ctx, c.urls[n]); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+	}
+	return e, nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/transactions"
+)
+
+// The bounds of what follows the chaos, when everything is whole again.
+const (
+	peaceTime   = 20 * time.Second // for the workers' own recovery to finish everything
+	recoverTime = 10 * time.Second // for the last recovery
+)
+
+// run is the whole of it.
+func run(ctx context.Context, o options) (err error) {
+	fmt.Printf("chaos for %v with %d workers: seed %d\n", o.time, o.workers, o.seed)
+	dir, err := os.MkdirTemp("", "hare-chaos-")
+	if err != nil {
+		return err
+	}
+	cluster, err := startCluster(ctx, o)
+	defer func() { err = errors.Join(err, cluster.close()) }()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("three PostgreSQL servers (%s); logs in %s\n", cluster.way(), dir)
+	events := plan(o.seed, o.time, o.workers)
+	printSchedule(os.Stdout, events)
+
+	crew, err := startCrew(cluster, dir, o)
+	defer crew.close()
+	if err != nil {
+		return err
+	}
+	n := &nemesis{cluster: cluster, crew: crew, done: map[kind]int{}}
+	evidence, err := play(ctx, n, o, events, dir)
+	if err != nil {
+		return fmt.Errorf("%w; logs in %s", err, dir)
+	}
+	summarize(evidence.Journal, n.done).print(os.Stdout)
+	return judge(slices.Concat(crew.faults, check(evidence)), evidence, dir, o.keep)
+}
+
+// play lets chaos reign for its time, heals everything, and gathers what is left.
+func play(ctx context.Context, n *nemesis, o options, events []event, dir string) (*evidence, error) {
+	reign, cancel := context.WithTimeout(ctx, o.time)
+	defer cancel()
+	failed := n.run(reign, events)
+	<-reign.Done()
+	if err := errors.Join(failed, ctx.Err()); err != nil {
+		return nil, err
+	}
+	fmt.Println("peace: everything is healed")
+	n.crew.rest()
+	left := n.cluster.awaitNothingPrepared(ctx)
+	n.crew.stop()
+	if err := recoverAll(ctx, n.cluster, dir); err != nil {
+		return nil, err
+	}
+	evidence, err := gather(ctx, n.cluster, dir)
+	if err != nil {
+		return nil, err
+	}
+	evidence.Prepared = left
+	return evidence, nil
+}
+
+// awaitNothingPrepared waits until recovery has left nothing, for a time, and returns how much it has left.
+func (c *cluster) awaitNothingPrepared(ctx context.Context) int {
+	for end := time.Now().Add(peaceTime); ; sleep(ctx, 100*time.Millisecond) {
+		n, err := c.prepared(ctx)
+		if err == nil && n == 0 || time.Now().After(end) || ctx.Err() != nil {
+			return n
+		}
+	}
+}
+
+// recoverAll runs recovery from every coordinator until each finds nothing more to do, or for a time: what it cannot finish
+// will be seen.
+func recoverAll(ctx context.Context, c *cluster, dir string) error {
+	connections, err := hare.Open(ctx, hare.Config{Connections: c.directURLs()})
+	if err != nil {
+		return err
+	}
+	defer connections.Close()
+	j, err := createJournal(filepath.Join(dir, "last.journal"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(hare.WithConnections(ctx, connections), recoverTime)
+	defer cancel()
+	for _, coordinator := range databases {
+		for clean := false; !clean && ctx.Err() == nil; sleep(ctx, 200*time.Millisecond) {
+			if clean, err = recoverOne(ctx, coordinator, j); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("recovery of %s: %w", coordinator, err)
+			}
+		}
+	}
+	return nil
+}
+
+func recoverOne(ctx context.Context, coordinator string, j *journal) (clean bool, err error) {
+	began := time.Now()
+	report, err := transactions.Recover(ctx, coordinator, transactions.Finish(), transactions.OlderThan(0))
+	if err != nil {
+		return false, err
+	}
+	for _, e := range report.Entries {
+		if err := j.write(line{Recovered: recoveredOf(e, began)}); err != nil {
+			return false, err
+		}
+	}
+	return report.Clean(), nil
+}
+
+// judge prints the violations and keeps what shows them, or removes the logs.
+func judge(found []violation, e *evidence, dir string, keep bool) error {
+	if len(found) == 0 {
+		fmt.Println("every check held: the sum is unchanged, every report was true, nothing is left prepared or undecided")
+		if keep {
+			return nil
+		}
+		return os.RemoveAll(dir)
+	}
+	const most = 50
+	for i, v := range found {
+		if i == most {
+			fmt.Printf("... and %d more\n", len(found)-most)
+			break
+		}
+		fmt.Println("VIOLATION:", v)
+	}
+	text, err := json.MarshalIndent(e.Databases, "", "\t")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "databases.json"), text, 0o600)
+	}
+	return errors.Join(fmt.Errorf("%w: %d violations; logs, journals and the databases' content in %s", errViolated, len(found), dir), err)
+}

@@ -1,0 +1,176 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/integration/servers"
+	"github.com/hare-go/hare/transactions"
+)
+
+// The coordinator's server dies right after it has decided, and with it what it has not yet flushed, asynchronous commits
+// being the default there. The decision is there when it starts again.
+//
+// Field case 28. W8.
+func TestFieldDecisionSurvivesACrashOfItsServer(t *testing.T) {
+	t.Parallel()
+	server := ownServer(t, servers.Options{Fast: true, Settings: map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s"}})
+	database, err := server.CreateDatabase(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls := servers.Databases(t, 2)
+	f := trioOf(t, database, urls[0], urls[1])
+	if err := f.distributed(func(*hare.Distributed) error { return nil }); err != nil { // the tables are there
+		t.Fatal(err)
+	}
+	if err := server.Exec(t.Context(), "c", "CHECKPOINT"); err != nil {
+		t.Fatal(err)
+	}
+	var once bool
+	f.plan.Set(func(ctx context.Context, e faults.Event) error {
+		if !isDelivery(e) {
+			return nil
+		}
+		if !once {
+			once = true
+			if err := server.Kill(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		return faults.ErrInjected
+	}, nil)
+	err = transactions.Distributed(f.ctx, coordinator, participants[:1], func(d *hare.Distributed) error { return write(d, "x", "c", "a") },
+		transactions.PhaseTimeouts(transactions.Phases{Deliver: 200 * time.Millisecond}))
+	as[*transactions.PartiallyCommittedError](t, err)
+	f.plan.Set(nil, nil)
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.reconnect()
+	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
+		t.Errorf("recovery: %+v", report)
+	}
+	f.wantCounts(1, 1, 0)
+	f.wantNothingPrepared()
+}
+
+// Recovery follows a decision whatever its row says of being resolved, and resolves one of which nothing is left to do.
+//
+// W3. W9.
+func TestFieldResolvedOrNot(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.crash(isDelivery)
+	f.exec("c", "UPDATE public.hare_distributed_decisions SET resolved_at = now()")
+	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 2 {
+		t.Errorf("resolved too early: %+v", report)
+	}
+	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+	f.crash(isDelivery)
+	for _, alias := range participants {
+		f.exec(alias, fmt.Sprintf("COMMIT PREPARED '%s'", f.prepared(alias)[0]))
+	}
+	for _, resolved := range []int{1, 0} {
+		if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 0 || report.Resolved != resolved {
+			t.Errorf("nothing is left: %+v, want %d resolved", report, resolved)
+		}
+	}
+	f.wantCounts(2, 2, 2)
+}
+
+// A row that cannot be taken away is no failure of the call, and hides nothing: its hooks run, and what they return is
+// returned.
+//
+// W15.
+func TestFieldRowThatStays(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "&max_size=1")
+	tried := make(chan struct{}, 10)
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
+		if !strings.Contains(e.SQL, "DELETE FROM public.hare_distributed_decisions") {
+			return nil
+		}
+		tried <- struct{}{}
+		return faults.ErrInjected
+	}, nil)
+	for _, want := range []error{nil, errStop} {
+		ran := 0
+		err := f.distributed(func(d *hare.Distributed) error {
+			if err := transactions.OnCommit(d.Context(), func(context.Context) error { ran++; return want }); err != nil {
+				return err
+			}
+			return writeAll(d)
+		})
+		if transactions.OutcomeOf(err) != transactions.Committed || want == nil && err != nil || !errors.Is(err, want) || ran != 1 {
+			t.Errorf("got %v after %d hooks", err, ran)
+		}
+		<-tried
+	}
+	f.plan.Set(nil, nil)
+	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 2 {
+		t.Errorf("recovery: %+v, want both resolved", report)
+	}
+	f.wantUsable()
+}
+
+// A decision is as old as its COMMIT, not as the transaction around it: a slow function makes no old decision.
+//
+// W21.
+func TestFieldAgeOfADecision(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	var last float64
+	err := f.distributed(func(d *hare.Distributed) error {
+		if err := writeAll(d); err != nil {
+			return err
+		}
+		rows, err := d.Coordinator().Query(d.Context(), "SELECT extract(epoch FROM clock_timestamp())::float8 FROM pg_sleep(0.1)")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := rows.Scan(&last); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	}, transactions.KeepDecision())
+	if err != nil || last == 0 {
+		t.Fatal(err, last)
+	}
+	if made := scalar[float64](f, "c", "SELECT extract(epoch FROM created_at)::float8 FROM public.hare_distributed_decisions"); made < last {
+		t.Errorf("the decision is %f s older than what was done before it", last-made)
+	}
+}
+
+// A participant is away for ten recoveries. Its decision is there when it comes back.
+//
+// Field case 43.
+func TestFieldDecisionWaitsForItsParticipant(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.crash(isDelivery)
+	network := f.through("b")["b"]
+	network.Refuse()
+	for range 10 {
+		report := f.recover(transactions.Finish(), transactions.Retention(0))
+		if e := entryOf(t, report, "b"); e.State != transactions.StateFailed || report.Clean() || report.Resolved != 0 || len(report.Unreachable) != 1 {
+			t.Errorf("recovery without b: %+v", report)
+		}
+	}
+	network.Heal()
+	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
+		t.Errorf("recovery with b again: %+v", report)
+	}
+	f.wantCounts(1, 1, 1)
+	f.wantNothingPrepared()
+}
