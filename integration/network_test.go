@@ -55,7 +55,8 @@ func (f *trio) wait(what string, event <-chan struct{}) {
 
 // wantSettled makes sure, after whatever has happened to a distributed call that wrote a note everywhere, that no server
 // process is at work on it any more; that what is prepared then is named by the call's error; that after a recovery all
-// databases have the note or none has, as the error told, and nothing is prepared; and that the pools are usable.
+// databases have the note or none has, as the error told, and nothing is prepared; and that the pools are usable and
+// whole.
 func (f *trio) wantSettled(text string, told error) {
 	f.Helper()
 	for _, alias := range everybody {
@@ -89,6 +90,7 @@ func (f *trio) wantSettled(text string, told error) {
 		f.Errorf("told %s, and the notes in each database are %v: %v", outcome, has, told)
 	}
 	f.wantUsable()
+	f.eventually("all connections have come back", func() bool { return f.plan.Held() == 0 })
 }
 
 // names says whether the error of a distributed call tells that a GID may be prepared.
