@@ -48,6 +48,11 @@ func TestFieldStandbyAndItsPromotion(t *testing.T) {
 	if e := entryOf(t, report, "b"); e.State != transactions.StateFailed || !strings.Contains(e.Reason, "a standby of its database") || report.Clean() || report.Resolved != 0 {
 		t.Errorf("recovery with a standby of b: %+v", report)
 	}
+	for _, d := range report.Databases {
+		if d.Standby != (d.Alias == "b") {
+			t.Errorf("database %+v", d)
+		}
+	}
 	_, err = transactions.Recover(f.ctx, coordinator, transactions.Forget(entryOf(t, report, "b").XID), transactions.Finish())
 	if e := as[*hare.QueryError](t, err); !strings.Contains(e.Error(), "can still be finished") {
 		t.Errorf("forgetting what waits for its primary: %v", e)

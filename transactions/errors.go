@@ -278,9 +278,9 @@ func finishCommand(coordinator string) string {
 	return "hare distributed-recover --coordinator " + coordinator + " --finish"
 }
 
-// forgetCommand gives a transaction up.
+// forgetCommand tells what giving a transaction up would mean, and how to do it.
 func forgetCommand(coordinator, xid string) string {
-	return "hare distributed-recover --coordinator " + coordinator + " --forget " + xid + " --finish"
+	return "hare distributed-recover --coordinator " + coordinator + " --forget " + xid
 }
 
 // nextCommand is what an operator runs after an end that leaves something; empty where there is nothing to run.

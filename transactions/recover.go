@@ -84,6 +84,7 @@ func (r *recovery) run(ctx context.Context, connections *hare.Connections, clien
 		return r.report, err
 	}
 	defer r.conn.Release()
+	r.report.ID = r.id
 	if r.id == "" { // it has never coordinated anything
 		return r.report, r.missingXID()
 	}

@@ -84,7 +84,8 @@ func (r *recovery) missingXID() error {
 		return nil
 	}
 	if _, ours := splitXID(r.id, xid); !ours {
-		return &hare.QueryError{Reason: fmt.Sprintf("%s is not of the coordinator %q, whose database has the id %q: name the coordinator that made it", xid, r.alias, r.id)}
+		maker, _ := ParseXID(xid)
+		return &hare.QueryError{Reason: fmt.Sprintf("%s is not of the coordinator %q: it was made by another database, whose alias was %q: name a connection that leads there", xid, r.alias, maker)}
 	}
 	switch d := r.decisions[xid]; {
 	case d == nil:
@@ -124,42 +125,55 @@ func (r *recovery) resolve(ctx context.Context) error {
 func (r *recovery) verified(ctx context.Context, d *decision) bool {
 	all := true
 	for _, p := range d.participants {
-		if !r.verifyOne(ctx, d, p) {
-			all = false
+		has, complete := r.verifyOne(ctx, d, p)
+		all = all && complete
+		if d.xid == r.only || d.xid == r.forget {
+			r.report.Participants = append(r.report.Participants, Participant{Alias: p.Alias, Has: has})
 		}
 	}
 	return all
 }
 
-func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) bool {
+// verifyOne finds out what a participant has of the transaction, and whether it needs nothing more.
+func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has Writes, complete bool) {
 	f := r.databaseOf(p)
 	if f == nil {
 		r.missing(d, p)
-		return false
+		return WritesUnknown, false
 	}
 	for _, e := range f.prepared {
-		if e.GID == p.GID {
-			return e.State == StateDone || e.State == StateGone
+		if e.GID != p.GID {
+			continue
 		}
+		switch e.State {
+		case StateDone, StateGone:
+			return WritesCommitted, true
+		case StateMixed:
+			return WritesLost, false
+		}
+		return WritesPrepared, false
+	}
+	if p.XactID == "" {
+		return WritesUnknown, true
 	}
 	inTime, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
 	e := Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone}
 	switch err := gone(inTime, f.conn, p); {
 	case err == nil:
-		return true
+		return WritesCommitted, true
 	case errors.Is(err, errRolledBack):
-		e.State, e.Err, e.Reason = StateMixed, err, "the decision to commit is durable, but its prepared transaction is gone without a commit: repair the data of this database by hand"
+		has, e.State, e.Err, e.Reason = WritesLost, StateMixed, err, "the decision to commit is durable, but its prepared transaction is gone without a commit: repair the data of this database by hand"
 	case errors.Is(err, errFailedOver):
-		e.State, e.Err, e.Reason = StateFailed, err, "the decision to commit is durable, but this server took over after it was prepared: look whether it has the data, repair it if not, and forget the transaction"
+		has, e.State, e.Err, e.Reason = WritesUnknown, StateFailed, err, "the decision to commit is durable, but this server took over after it was prepared: look whether it has the data, repair it if not, and forget the transaction"
 	case errors.Is(err, errAtWork):
-		return false
+		return WritesPrepared, false
 	default:
 		r.lost(f, err)
-		return false
+		return WritesUnknown, false
 	}
 	r.report.Entries = append(r.report.Entries, e)
-	return false
+	return has, false
 }
 
 // lost notes that a database that answered before does not answer any more.

@@ -21,19 +21,19 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	r.settle(ctx, false)
 	r.verified(ctx, d)
 	for _, e := range r.report.Entries {
-		if !final(e.Err) {
-			return &hare.QueryError{Reason: fmt.Sprintf("%s can still be finished on %q (%s): run: hare distributed-recover --coordinator %s --xid %s --finish", r.forget, e.Alias, e.Reason, r.alias, r.forget)}
+		if !e.CanForget() {
+			return &hare.QueryError{Reason: fmt.Sprintf("%s can still be finished on %q (%s): run: hare distributed-recover --coordinator %s --xid %s --older-than 0 --finish", r.forget, e.Alias, e.Reason, r.alias, r.forget)}
 		}
 	}
 	if len(r.report.Unreachable) > 0 {
 		return &hare.QueryError{Reason: fmt.Sprintf("%q cannot be looked at (%v), and may still be able to finish %s: try again when it answers", r.report.Unreachable[0].Alias, r.report.Unreachable[0].Err, r.forget)}
 	}
 	if len(r.report.Entries) == 0 {
-		return &hare.QueryError{Reason: fmt.Sprintf("%s is committed everywhere, and only its row is left: run: hare distributed-recover --coordinator %s --xid %s --finish", r.forget, r.alias, r.forget)}
+		return &hare.QueryError{Reason: fmt.Sprintf("%s is committed everywhere, and only its row is left: run: hare distributed-recover --coordinator %s --xid %s --older-than 0 --finish", r.forget, r.alias, r.forget)}
 	}
 	for i := range r.report.Entries {
 		e := &r.report.Entries[i]
-		e.Reason += "; forgetting it leaves its writes in the databases that have committed, the coordinator's among them, and without them in this one"
+		e.Reason += "; forgetting it repairs nothing: its writes stay in the databases that have committed, the coordinator's among them, and stay missing in this one"
 	}
 	if !r.finish {
 		return nil

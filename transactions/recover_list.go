@@ -103,7 +103,7 @@ func (r *recovery) listPrepared(ctx context.Context, f *found) error {
 	if err != nil {
 		return hare.ErrorFrom(f.alias, listSQL, err)
 	}
-	f.state = DatabaseState{Alias: f.alias, SlotsUsed: len(rows), SlotsMax: f.is.slots}
+	f.state = DatabaseState{Alias: f.alias, SlotsUsed: len(rows), SlotsMax: f.is.slots, Standby: f.is.standby}
 	for i, row := range rows {
 		gid, _ := row[0].(string)
 		owner, _ := row[1].(string)

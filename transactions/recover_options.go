@@ -91,8 +91,8 @@ func Forget(xid string) RecoverOption {
 }
 
 func (s *recoverSettings) checkXID(option, xid string) {
-	if !looksLikeXID(xid) {
-		s.refuse("%s(%q): an xid looks like %s", option, xid, xidOf("<coordinator>", "<16 hex digits>", "<32 hex digits>"))
+	if _, err := ParseXID(xid); err != nil {
+		s.refuse("%s: %v", option, err)
 	}
 }
 

@@ -67,6 +67,9 @@ func (r *recovery) young(age time.Duration, live bool) bool {
 	return limit > 0 && age < limit
 }
 
+// abortWritten is why a transaction is rolled back once the fence is there.
+const abortWritten = "no decision, and there never will be: its abort is written"
+
 // fence makes sure of the end of a transaction that had no decision when it was looked up.
 func (r *recovery) fence(ctx context.Context, e *Entry) {
 	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
@@ -81,7 +84,7 @@ func (r *recovery) fence(ctx context.Context, e *Entry) {
 	case committed:
 		e.Action, e.Reason = ActionCommit, "the decision to commit came while recovery was looking"
 	default:
-		e.Action, e.Reason = ActionRollback, "no decision, and there never will be: its abort is written"
+		e.Action, e.Reason = ActionRollback, abortWritten
 		r.decisions[e.XID] = &decision{xid: e.XID, resolved: true}
 	}
 }
@@ -89,7 +92,7 @@ func (r *recovery) fence(ctx context.Context, e *Entry) {
 // follow gives the entry what its decision asks for, if the decision is about this very database.
 func (e *Entry) follow(d *decision, f *found) {
 	if !d.commit {
-		e.Action, e.Reason = ActionRollback, "its abort is written"
+		e.Action, e.Reason = ActionRollback, abortWritten
 		return
 	}
 	e.Action, e.Reason = ActionCommit, "the decision to commit is durable"

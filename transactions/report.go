@@ -5,6 +5,7 @@ import "time"
 // Report is what [Recover] found and did.
 type Report struct {
 	Coordinator string        // the alias
+	ID          string        // of the coordinator's database, the middle of its xids; empty when it has never coordinated any
 	Entries     []Entry       // one for each prepared transaction, and for each decision that cannot be finished
 	Unreachable []Unreachable // databases that could not be looked at: they may hold more
 	Young       int           // transactions younger than OlderThan, which were left alone
@@ -12,6 +13,9 @@ type Report struct {
 	Purged      int           // rows removed because they were resolved longer ago than Retention
 	Unresolved  int           // decisions to commit that are not resolved, before this run
 	Decided     string        // with OnlyXID: "commit" or "abort" if there is a row of it, else "none"
+
+	// Participants are, with OnlyXID or Forget, those of a transaction whose decision to commit is not resolved.
+	Participants []Participant
 
 	// Databases are those that were looked at, the coordinator's first.
 	Databases []DatabaseState
@@ -26,6 +30,7 @@ type DatabaseState struct {
 	OldestGID string
 	XactAge   int64 // transactions that the server has begun since its oldest prepared one
 	Others    int   // prepared in this database by somebody else than this coordinator
+	Standby   bool  // it is one, and does not show what is prepared on its primary: look there
 }
 
 // Clean reports that nothing is left to do: there was nothing, or all of it is done, in every database.
@@ -55,6 +60,28 @@ type Entry struct {
 	State  State
 	Err    error // with StateFailed and StateMixed
 }
+
+// CanForget reports that recovery can do nothing about the entry, so that [Forget] may give its transaction up.
+func (e Entry) CanForget() bool {
+	return e.State == StateMixed || final(e.Err)
+}
+
+// Participant is what one participant has of a transaction that is decided as committed.
+type Participant struct {
+	Alias string
+	Has   Writes
+}
+
+// Writes is whether a database has the writes of a transaction.
+type Writes string
+
+// What a database may have.
+const (
+	WritesCommitted Writes = "committed" // it has them
+	WritesPrepared  Writes = "prepared"  // it will have them
+	WritesLost      Writes = "lost"      // somebody rolled them back
+	WritesUnknown   Writes = "unknown"   // it was not reached, or cannot tell
+)
 
 // Action is what a prepared transaction needs.
 type Action string

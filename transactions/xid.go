@@ -69,12 +69,23 @@ func cutXID(id, text string) (coordinator, rest string, ok bool) {
 	return strings.Cut(text, ":"+id+":")
 }
 
-// looksLikeXID reports whether text has the form of an xid, of whatever coordinator.
-func looksLikeXID(text string) bool {
-	rest, ok := strings.CutPrefix(text, xidPrefix)
+// ParseXID gives the alias under which the coordinator made an xid. The error, a [*hare.QueryError], tells what is wrong
+// with a text that is no xid, and recognises a GID.
+func ParseXID(text string) (coordinator string, err error) {
+	rest, _ := strings.CutPrefix(text, xidPrefix)
 	parts := strings.Split(rest, ":")
-	n := len(parts)
-	return ok && n >= 3 && len(parts[n-1]) == uniqueHex && isHex(parts[n-1]) && len(parts[n-2]) == coordinatorHex && isHex(parts[n-2])
+	for n := 3; n <= len(parts) && rest != text; n++ {
+		id, unique := parts[n-2], parts[n-1]
+		if len(id) != coordinatorHex || !isHex(id) || len(unique) != uniqueHex || !isHex(unique) {
+			continue
+		}
+		coordinator = strings.Join(parts[:n-2], ":")
+		if n < len(parts) {
+			return "", &hare.QueryError{Reason: fmt.Sprintf("%q is the GID of a participant; its xid is %s", text, xidOf(coordinator, id, unique))}
+		}
+		return coordinator, nil
+	}
+	return "", &hare.QueryError{Reason: fmt.Sprintf("%q is no xid: one looks like %s", text, xidOf("<coordinator>", "<16 hex digits>", "<32 hex digits>"))}
 }
 
 func isHex(s string) bool {

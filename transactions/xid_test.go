@@ -130,6 +130,28 @@ func FuzzGID(f *testing.F) {
 	})
 }
 
+func TestParseXID(t *testing.T) {
+	xid := xidOf("library", testID, testUnique)
+	for _, test := range []struct {
+		name, text        string
+		coordinator, says string
+	}{
+		{"an xid", xid, "library", ""},
+		{"an alias with colons", xidOf("a:b", testID, testUnique), "a:b", ""},
+		{"a GID", xid + ":billing", "", "the GID of a participant; its xid is " + xid},
+		{"a GID of aliases with colons", xidOf("a:b", testID, testUnique) + ":c:d", "", "its xid is " + xidOf("a:b", testID, testUnique)},
+		{"no prefix", xid[len(xidPrefix):], "", "no xid"},
+		{"cut off", xid[:len(xid)-1], "", "no xid"},
+		{"the Python hare's", "hare_dtx_library:" + testUnique, "", "no xid"},
+		{"empty", "", "", "no xid"},
+	} {
+		coordinator, err := ParseXID(test.text)
+		if coordinator != test.coordinator || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %q, %v", test.name, coordinator, err)
+		}
+	}
+}
+
 // What the names are made of is the same in every process and on every host: the package does not even know where it runs.
 //
 // Field case 20.

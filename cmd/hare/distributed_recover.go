@@ -8,53 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/transactions"
 )
-
-// maxAge is the largest --older-than: ten years in seconds.
-const maxAge = 10 * 365 * 24 * 3600
-
-// recoverOptions are the options of distributed-recover.
-type recoverOptions struct {
-	coordinator, config, format string
-	finish                      bool
-	olderThan                   age
-}
-
-// age is a whole number of seconds from 0 to maxAge.
-type age time.Duration
-
-// String is the flag's value as it would be given.
-func (a *age) String() string { return strconv.Itoa(int(time.Duration(*a) / time.Second)) }
-
-// Set reads the flag's value.
-func (a *age) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > maxAge {
-		return fmt.Errorf("it is a whole number of seconds between 0 and %d", maxAge)
-	}
-	*a = age(time.Duration(n) * time.Second)
-	return nil
-}
-
-const recoverUsage = `usage: hare distributed-recover --coordinator ALIAS [options]
-
-Looks in every configured PostgreSQL database for prepared transactions that a crash of ALIAS' distributed transactions
-left behind, and reports what each needs. With --finish it commits what is decided and rolls back what is not.
-
-  --coordinator ALIAS   the connection whose database holds the decisions
-  --finish              finish what is found; without it nothing is written anywhere
-  --older-than SECONDS  leave younger transactions to their calls (0 to 315360000, default 300; 0 is safe)
-  --config FILE         the configuration (default hare.yml)
-  --format FORMAT       table or json (default table)
-
-exit status: 0 nothing is left, 1 something was found, failed or unreachable, 2 the command was called wrong
-`
 
 func distributedRecover(ctx context.Context, args []string, out, errs io.Writer) int {
 	opts, err := parseRecover(args)
@@ -63,82 +24,137 @@ func distributedRecover(ctx context.Context, args []string, out, errs io.Writer)
 		fmt.Fprint(out, recoverUsage)
 		return exitOK
 	case err != nil:
-		fmt.Fprintf(errs, "hare distributed-recover: %v\n\n%s", err, recoverUsage)
+		fmt.Fprintf(errs, "hare distributed-recover: %v\n\"hare help distributed-recover\" lists the options\n", err)
 		return exitUsage
 	}
-	connections, status := openFor(ctx, opts, errs)
-	if connections == nil {
-		return status
+	c := &recovering{opts: opts, out: out, errs: errs}
+	connections, err := openFor(ctx, opts)
+	if unknown := (aliasError{}); errors.As(err, &unknown) {
+		c.complain(err)
+		return exitUsage
+	}
+	if err != nil {
+		return c.once(round{at: time.Now(), report: transactions.Report{Coordinator: opts.coordinator}, err: err})
 	}
 	defer connections.Close()
-	chosen := []transactions.RecoverOption{transactions.OlderThan(time.Duration(opts.olderThan)), transactions.RecoverLogger(slog.New(slog.DiscardHandler))}
-	if opts.finish {
-		chosen = append(chosen, transactions.Finish())
+	c.ctx = hare.WithConnections(ctx, connections)
+	if opts.watch > 0 {
+		return c.watch()
 	}
-	report, err := transactions.Recover(hare.WithConnections(ctx, connections), opts.coordinator, chosen...)
+	return c.once(c.round())
+}
+
+// aliasError is a wrong call, although only the configuration can tell.
+type aliasError struct{ error }
+
+// openFor opens the configured connections, of which none is dialled yet.
+func openFor(ctx context.Context, opts recoverOptions) (*hare.Connections, error) {
+	config, err := hare.LoadConfig(opts.config)
 	if err != nil {
-		fmt.Fprintf(errs, "hare distributed-recover: %v\n", err)
-		return exitFound
+		return nil, err
 	}
-	write := writeTable
-	if opts.format == "json" {
-		write = writeJSON
+	connections, err := hare.Open(ctx, config)
+	if err != nil {
+		return nil, err
 	}
-	if err := write(out, report, opts.finish); err != nil {
-		fmt.Fprintf(errs, "hare distributed-recover: %v\n", err)
-		return exitFound
+	if !slices.Contains(connections.Aliases(), opts.coordinator) {
+		_, err := connections.Client(opts.coordinator)
+		connections.Close()
+		return nil, aliasError{fmt.Errorf("--coordinator: %w", err)}
 	}
-	if report.Clean() {
+	return connections, nil
+}
+
+// recovering is a run of the command.
+type recovering struct {
+	ctx       context.Context
+	opts      recoverOptions
+	out, errs io.Writer
+}
+
+// round is one recovery.
+type round struct {
+	at     time.Time
+	report transactions.Report
+	err    error // what prevented a report, or its end
+}
+
+// status is the exit status after the round.
+func (r round) status() int {
+	if r.err == nil && r.report.Clean() {
 		return exitOK
 	}
 	return exitFound
 }
 
-// parseRecover reads the options, before anything else is looked at.
-func parseRecover(args []string) (recoverOptions, error) {
-	opts := recoverOptions{olderThan: age(300 * time.Second)}
-	flags := flag.NewFlagSet("distributed-recover", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&opts.coordinator, "coordinator", "", "")
-	flags.BoolVar(&opts.finish, "finish", false, "")
-	flags.Var(&opts.olderThan, "older-than", "")
-	flags.StringVar(&opts.config, "config", "hare.yml", "")
-	flags.StringVar(&opts.format, "format", "table", "")
-	if err := flags.Parse(args); err != nil {
-		return opts, err
+// errInterrupted is what a signal leaves of a round.
+var errInterrupted = errors.New("interrupted: what is reported as done is done, the rest is as it was; it is safe to run it again")
+
+// round looks into the databases once, and finishes what it finds if it is to.
+func (c *recovering) round() round {
+	p := progressOn(screenOf(c.errs, os.Getenv))
+	chosen := []transactions.RecoverOption{transactions.OlderThan(time.Duration(c.opts.olderThan)), transactions.Progress(p.step), transactions.RecoverLogger(slog.New(slog.DiscardHandler))}
+	if c.opts.finish {
+		chosen = append(chosen, transactions.Finish())
 	}
-	switch {
-	case flags.NArg() > 0:
-		return opts, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case opts.coordinator == "":
-		return opts, errors.New("--coordinator ALIAS is missing")
-	case opts.format != "table" && opts.format != "json":
-		return opts, fmt.Errorf("--format %q: it is table or json", opts.format)
+	if c.opts.xid != "" {
+		chosen = append(chosen, transactions.OnlyXID(c.opts.xid))
 	}
-	return opts, nil
+	if c.opts.forget != "" {
+		chosen = append(chosen, transactions.Forget(c.opts.forget))
+	}
+	r := round{at: time.Now()}
+	r.report, r.err = transactions.Recover(c.ctx, c.opts.coordinator, chosen...)
+	p.stop()
+	if c.ctx.Err() != nil && r.status() != exitOK {
+		r.err = errInterrupted
+	}
+	return r
 }
 
-// openFor opens the configured connections. An alias that is not configured is a wrong call; a configuration that cannot
-// be used is a failure.
-func openFor(ctx context.Context, opts recoverOptions, errs io.Writer) (*hare.Connections, int) {
-	config, err := hare.LoadConfig(opts.config)
+// once shows the one round there is.
+func (c *recovering) once(r round) int {
+	var err error
+	if c.opts.format == "json" {
+		err = writeJSON(c.out, r, c.opts, "  ")
+	} else if r.err == nil || len(r.report.Entries) > 0 {
+		err = writeReport(screenOf(c.out, os.Getenv), r, c.opts)
+	}
+	if r.err != nil {
+		c.complain(r.err)
+	}
 	if err != nil {
-		fmt.Fprintf(errs, "hare distributed-recover: %v\n", err)
-		if errors.Is(err, fs.ErrNotExist) {
-			fmt.Fprintln(errs, "hare distributed-recover: --config FILE names another file")
-		}
-		return nil, exitFound
+		c.complain(err)
+		return exitFound
 	}
-	connections, err := hare.Open(ctx, config)
-	if err != nil {
-		fmt.Fprintf(errs, "hare distributed-recover: %v\n", err)
-		return nil, exitFound
+	return r.status()
+}
+
+// complain tells an error, and what to do about it.
+func (c *recovering) complain(err error) {
+	fmt.Fprintf(c.errs, "hare distributed-recover: %s\n", printable(err.Error()))
+	if next := c.opts.next(err); next != "" {
+		fmt.Fprintf(c.errs, "next: %s\n", next)
 	}
-	if !slices.Contains(connections.Aliases(), opts.coordinator) {
-		_, err := connections.Client(opts.coordinator)
-		connections.Close()
-		fmt.Fprintf(errs, "hare distributed-recover: --coordinator: %v\n", err)
-		return nil, exitUsage
+}
+
+// next is what to do about an error that does not tell itself.
+func (o recoverOptions) next(err error) string {
+	var (
+		refused *hare.DatabaseError
+		lost    *hare.ConnectionError
+		late    *hare.TimeoutError
+		unable  *features.UnsupportedError
+	)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "name the configuration with --config FILE"
+	case errors.As(err, &unable):
+		return "name the connection to a PostgreSQL database that coordinates distributed transactions"
+	case errors.As(err, &lost), errors.As(err, &late):
+		return fmt.Sprintf("the decisions are in the database of %q: when it answers, run this again. Until then everything stays as it is", o.coordinator)
+	case errors.As(err, &refused) && refused.SQLState == "42501":
+		return fmt.Sprintf("give the role of %q SELECT on public.hare_distributed_decisions and public.hare_distributed_coordinator, for --finish also INSERT, UPDATE and DELETE on the first", o.coordinator)
 	}
-	return connections, exitOK
+	return ""
 }

@@ -1,8 +1,9 @@
 // Command hare looks after databases that hare writes to.
 //
-//	hare distributed-recover --coordinator library [--finish] [--older-than 300] [--config hare.yml] [--format table|json]
+//	hare distributed-recover --coordinator library [--finish] [options]
 //
-// Exit status: 0 nothing is left to do, 1 something was found, failed or unreachable, 2 the command was called wrong.
+// docs/recover-command.md documents it; "hare help distributed-recover" lists the options. Exit status: 0 nothing is left to
+// do, 1 something was found, failed or unreachable, 2 the command was called wrong.
 package main
 
 import (
@@ -29,17 +30,18 @@ const (
 
 // command is one of hare's commands.
 type command struct {
-	name, summary string
-	run           func(ctx context.Context, args []string, out, errs io.Writer) int
+	name, summary, usage string
+
+	run func(ctx context.Context, args []string, out, errs io.Writer) int
 }
 
 var commands = []command{
-	{"distributed-recover", "report or finish distributed transactions that a crash left behind", distributedRecover},
+	{"distributed-recover", "report or finish distributed transactions that a crash left behind", recoverUsage, distributedRecover},
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -50,19 +52,41 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	}
 	switch args[0] {
 	case "help", "-h", "--help":
-		fmt.Fprint(out, usage())
-		return exitOK
+		return help(args[1:], out, errs)
 	case "version", "-V", "--version":
 		fmt.Fprintln(out, "hare", version())
 		return exitOK
 	}
-	for _, c := range commands {
-		if c.name == args[0] {
-			return c.run(ctx, args[1:], out, errs)
+	c := commandNamed(args[0])
+	if c == nil {
+		fmt.Fprintf(errs, "hare: there is no command %q\n\n%s", args[0], usage())
+		return exitUsage
+	}
+	return c.run(ctx, args[1:], out, errs)
+}
+
+func commandNamed(name string) *command {
+	for i := range commands {
+		if commands[i].name == name {
+			return &commands[i]
 		}
 	}
-	fmt.Fprintf(errs, "hare: there is no command %q\n\n%s", args[0], usage())
-	return exitUsage
+	return nil
+}
+
+// help prints the usage of the command that is named, or of all.
+func help(args []string, out, errs io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(out, usage())
+		return exitOK
+	}
+	c := commandNamed(args[0])
+	if c == nil || len(args) > 1 {
+		fmt.Fprintf(errs, "hare: there is no command %q\n\n%s", strings.Join(args, " "), usage())
+		return exitUsage
+	}
+	fmt.Fprint(out, c.usage)
+	return exitOK
 }
 
 func usage() string {
@@ -71,7 +95,7 @@ func usage() string {
 	for _, c := range commands {
 		fmt.Fprintf(&b, "  %-22s %s\n", c.name, c.summary)
 	}
-	b.WriteString("  version                print the version\n\n\"hare COMMAND --help\" lists the options of a command.\n")
+	b.WriteString("  version                print the version\n\n\"hare help COMMAND\" lists the options of a command.\n")
 	return b.String()
 }
 

@@ -3,16 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/hare-go/hare/transactions"
 )
 
 func call(t *testing.T, args ...string) (out, errs string, status int) {
@@ -41,12 +35,23 @@ func TestWrongCalls(t *testing.T) {
 		{[]string{"distributed-recover", "--coordinator", "c", "--older-than", "1.5"}, "whole number"},
 		{[]string{"distributed-recover", "--coordinator", "c", "--format", "xml"}, "table or json"},
 		{[]string{"distributed-recover", "--coordinator", "c", "--finnish"}, "finnish"},
+		{[]string{"distributed-recover", "--coordinator", "c", "--watch", "10"}, "such as 10s"},
+		{[]string{"distributed-recover", "--coordinator", "c", "--watch", "999ms"}, "1s at least"},
+		{[]string{"distributed-recover", "--coordinator", "c", "--watch", "-10s"}, "1s at least"},
+		{[]string{"distributed-recover", "--coordinator", "c", "--xid", "hare_dtx_c"}, "no xid"},
+		{[]string{"distributed-recover", "--coordinator", "c", "--xid", ""}, "no xid"},
+		{[]string{"distributed-recover", "--coordinator", "c", "--xid", someXID + ":billing"}, "its xid is " + someXID},
+		{[]string{"distributed-recover", "--coordinator", "c", "--forget", ""}, "no xid"},
+		{[]string{"distributed-recover", "--coordinator", "c", "--forget", someXID, "--watch", "10s"}, "do not go together"},
+		{[]string{"distributed-recover", "--coordinator", "c", "--forget", someXID, "--xid", otherXID}, "two transactions"},
+		{[]string{"help", "distributed-recovery"}, "distributed-recovery"},
+		{[]string{"help", "distributed-recover", "extra"}, "extra"},
 		{[]string{"distributed-recover", "--coordinator", "c", "extra"}, "extra"},
 	} {
 		args := test.args
 		if len(args) > 2 {
 			args = append(args, "--config", filepath.Join(t.TempDir(), "missing.yml"))
-			if args[len(args)-3] == "extra" {
+			if args[0] == "help" || args[len(args)-3] == "extra" {
 				args = test.args
 			}
 		}
@@ -58,10 +63,22 @@ func TestWrongCalls(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"distributed-recover", "--help"}, {"distributed-recover", "-h"}} {
+	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"distributed-recover", "--help"}, {"distributed-recover", "-h"}, {"help", "distributed-recover"}} {
 		if out, errs, status := call(t, args...); status != exitOK || out == "" || errs != "" {
 			t.Errorf("hare %q: status %d\n%s%s", args, status, out, errs)
 		}
+	}
+}
+
+// What cannot be read stands in the JSON, too: a program finds one object in the output unless the call was wrong.
+func TestFailureAsJSON(t *testing.T) {
+	out, errs, status := call(t, "distributed-recover", "--coordinator", "c", "--format", "json", "--config", filepath.Join(t.TempDir(), "missing.yml"))
+	var got jsonReport
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != exitFound {
+		t.Fatalf("status %d, %v\n%s%s", status, err, out, errs)
+	}
+	if got.Clean || got.Coordinator != "c" || !strings.Contains(got.Error, "missing.yml") || !strings.Contains(errs, got.Error) {
+		t.Errorf("%+v\n%s", got, errs)
 	}
 }
 
@@ -78,75 +95,5 @@ func TestConfigurationThatCannotBeUsed(t *testing.T) {
 	}
 	if out, errs, status := call(t, "distributed-recover", "--coordinator", "library", "--config", path); status != exitFound || strings.Contains(errs, "secret") || errs == "" {
 		t.Errorf("unreachable coordinator: status %d\n%s%s", status, out, errs)
-	}
-}
-
-var sample = transactions.Report{
-	Coordinator: "library",
-	Entries: []transactions.Entry{
-		{XID: "hare_dtx_library:1:2", Alias: "billing", GID: "hare_dtx_library:1:2:billing", Owner: "hare", Age: 90 * time.Second, Action: transactions.ActionCommit, Reason: "the decision is durable", State: transactions.StateDone},
-		{XID: "hare_dtx_library:1:3", Alias: "inventory", GID: "hare_dtx_library:1:3:inventory", Owner: "hare", Age: time.Hour, Action: transactions.ActionRollback, Reason: "no decision", State: transactions.StateFailed, Err: errors.New("refused")},
-	},
-	Unreachable: []transactions.Unreachable{{Alias: "archive", Err: errors.New("no answer")}},
-	Young:       2,
-}
-
-func TestTable(t *testing.T) {
-	var b bytes.Buffer
-	if err := writeTable(&b, sample, true); err != nil {
-		t.Fatal(err)
-	}
-	want := `   XID                   DATABASE   AGE     OWNER  ACTION             STATE   WHY
-+  hare_dtx_library:1:2  billing    1m30s   hare   COMMIT PREPARED    done    the decision is durable
-!  hare_dtx_library:1:3  inventory  1h0m0s  hare   ROLLBACK PREPARED  failed  no decision
-! hare_dtx_library:1:3 on inventory: refused
-! archive could not be looked at: no answer
-coordinator "library": 1 finished, 1 not; 2 younger than --older-than, left to their calls
-`
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("table (-want +got):\n%s", diff)
-	}
-}
-
-func TestSummarySaysWhatToRun(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		report transactions.Report
-		finish bool
-		want   string
-	}{
-		{"nothing", transactions.Report{Coordinator: "c"}, false, `coordinator "c": no distributed transaction is waiting`},
-		{"found", transactions.Report{Coordinator: "c", Entries: []transactions.Entry{{State: transactions.StateNeeded}}}, false, `coordinator "c": 1 waiting; to finish: hare distributed-recover --coordinator c --finish`},
-		{"unreachable", transactions.Report{Coordinator: "c", Unreachable: []transactions.Unreachable{{}}}, true, `coordinator "c": no distributed transaction is waiting in the databases that answered`},
-	} {
-		if got := summary(test.report, test.finish); got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
-	}
-}
-
-func TestJSON(t *testing.T) {
-	var b bytes.Buffer
-	if err := writeJSON(&b, sample, true); err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]any
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{
-		"coordinator": "library", "clean": false, "young": 2.0, "resolved": 0.0, "purged": 0.0,
-		"entries": []any{
-			map[string]any{"xid": "hare_dtx_library:1:2", "alias": "billing", "gid": "hare_dtx_library:1:2:billing", "owner": "hare", "age_seconds": 90.0, "action": "commit", "reason": "the decision is durable", "state": "done"},
-			map[string]any{"xid": "hare_dtx_library:1:3", "alias": "inventory", "gid": "hare_dtx_library:1:3:inventory", "owner": "hare", "age_seconds": 3600.0, "action": "rollback", "reason": "no decision", "state": "failed", "error": "refused"},
-		},
-		"unreachable": []any{map[string]any{"alias": "archive", "error": "no answer"}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("JSON (-want +got):\n%s", diff)
-	}
-	b.Reset()
-	if err := writeJSON(&b, transactions.Report{Coordinator: "c"}, false); err != nil || !strings.Contains(b.String(), `"entries": []`) {
-		t.Errorf("an empty report: %s, %v", b.String(), err)
 	}
 }
