@@ -43,8 +43,10 @@ func (f *trio) failFrom(alias, part string, fail func(*proxy.Proxy)) (calls func
 	}
 }
 
-// Field 41, W19: a participant that swallows everything, from the beginning or from some step on, costs its own time limit
-// once and no more; the other one is finished.
+// A participant that swallows everything, from the beginning or from some step on, costs its own time limit once and no
+// more; the other one is finished.
+//
+// Field case 41. W19.
 func TestFieldBlackHoleInRecovery(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
@@ -62,7 +64,7 @@ func TestFieldBlackHoleInRecovery(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := newTrio(t, "")
-			f.crash(isDelivery)
+			f.crash(isCommitPrepared)
 			if test.aDone {
 				f.exec("a", fmt.Sprintf("COMMIT PREPARED '%s'", f.prepared("a")[0]))
 			}
@@ -102,8 +104,8 @@ func TestBlackHoleOfTheCoordinatorInRecovery(t *testing.T) {
 		crashed func(e faults.Event) bool
 		notes   int64
 	}{
-		"from the beginning":         {"", isDelivery, 1},
-		"when it is asked for a row": {"SELECT xid, outcome", isDelivery, 1},
+		"from the beginning":         {"", isCommitPrepared, 1},
+		"when it is asked for a row": {"SELECT xid, outcome", isCommitPrepared, 1},
 		"when it is told an abort":   {"'abort'", isDecision, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,9 +137,11 @@ func TestBlackHoleOfTheCoordinatorInRecovery(t *testing.T) {
 	}
 }
 
-// Field 41 and 14, W13: a live call whose database swallows everything, or cannot be reached any more, ends within its
-// phases, and says what it knows: a message that could not even be sent has no effect.
-func TestFieldCutOffInACall(t *testing.T) {
+// A live call whose database swallows everything, or cannot be reached any more, ends within its phases, and says what it
+// knows: a message that could not even be sent has no effect.
+//
+// Field case 14. Field case 41. W13.
+func TestFieldBlackHoleInACall(t *testing.T) {
 	t.Parallel()
 	swallows, refuses := (*proxy.Proxy).Swallow, (*proxy.Proxy).Refuse
 	aborts := func(t *testing.T, err error) { as[*transactions.AbortError](t, err) }
@@ -211,7 +215,7 @@ func TestNetworkHealsInTime(t *testing.T) {
 			wantOutcome(t, err, test.want)
 			f.wait("the network heals", healed)
 			f.wantNothingPrepared()
-			f.wantSettled("all", err)
+			f.wantSettled("all", err).wantWhole(test.name, f.conns)
 		})
 	}
 }

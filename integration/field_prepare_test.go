@@ -274,12 +274,14 @@ func TestFieldPrepareOutlivesItsPhase(t *testing.T) {
 	}
 }
 
-// Field 25 and 31: the time of the phase ends while the server is still at the decision's COMMIT, and it does not listen to
-// being cancelled. Neither the call nor recovery takes that for an abort: both wait, say that it is open, and leave all
+// The time of the phase ends while the server is still at the decision's COMMIT, and it does not listen to being
+// cancelled. Neither the call nor recovery takes that for an abort: both wait, say that it is open, and leave all
 // participants prepared.
+//
+// Field case 25. Field case 31.
 func TestFieldDecisionHangsInItsCommit(t *testing.T) {
 	t.Parallel()
-	f := newTrio(t, "")
+	f := newTrio(t, "&max_size=1")
 	if err := f.distributed(func(*hare.Distributed) error { return nil }); err != nil { // first use
 		t.Fatal(err)
 	}
@@ -303,8 +305,8 @@ func TestFieldDecisionHangsInItsCommit(t *testing.T) {
 		}
 	}
 	gate.Release()
-	f.wantSettled("all", hangs)
-	f.wantCounts(2, 2, 2) // and that of the check
+	f.wantSettled("all", hangs).wantWhole("it hung", f.conns)
+	f.wantCounts(3, 3, 3) // with the two of the last line
 }
 
 // Field 14: PREPARE ran, and its answer and the next three connections are lost.

@@ -89,8 +89,10 @@ func TestFieldSlotsExhausted(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
-// W28: who writes nothing takes no slot. On a server with one, two participants commit if one of them only reads or does
+// Who writes nothing takes no slot. On a server with one, two participants commit if one of them only reads or does
 // nothing, and all are read while somebody else holds the slot; two that write are one too many.
+//
+// W28.
 func TestFieldOneSlot(t *testing.T) {
 	t.Parallel()
 	server := slotted(t, 1)

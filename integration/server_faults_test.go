@@ -50,19 +50,22 @@ var moments = []struct {
 	{"when a participant has committed", "a", "COMMIT PREPARED", true, isCommitted, isCommitted},
 }
 
-// Field 15, 25, 28, 35 and 46: the server of a participant, and that of the coordinator, is killed, shut down, paused or
-// restarted between the steps of the protocol. The call tells the truth within its phases, recovery finishes it when the
-// server answers again, and says so as long as it does not.
+// The server of a participant, and that of the coordinator, is killed, shut down, paused or restarted between the steps
+// of the protocol. The call tells the truth within its phases, recovery finishes it when the server answers again, and
+// says so as long as it does not.
+//
+// Field case 15. Field case 25. Field case 28. Field case 35. Field case 46.
 func TestServersFail(t *testing.T) {
 	t.Parallel()
 	for _, fault := range serverFaults {
 		t.Run(fault.name, func(t *testing.T) {
 			t.Parallel()
 			server := ownServer(t, servers.Options{Name: "faults", Fast: true})
-			shared := servers.Databases(t, 2)
+			shared := servers.Databases(t, 4)
+			const one = "&max_size=1"
 			trios := map[string]*trio{
-				"a": trioOf(t, shared[0], database(t, server, "a"), shared[1]),
-				"c": trioOf(t, database(t, server, "c"), shared[0], shared[1]),
+				"a": trioOf(t, shared[0]+one, database(t, server, "a")+one, shared[1]+one),
+				"c": trioOf(t, database(t, server, "c")+one, shared[2]+one, shared[3]+one),
 			}
 			for alias, f := range trios {
 				if err := f.distributed(writeAll); err != nil { // first use
@@ -102,9 +105,10 @@ func TestServersFail(t *testing.T) {
 						case told == transactions.PartiallyCommitted, told == transactions.Ambiguous:
 							t.Errorf("told %s, though the server answers again: %v", told, err)
 						}
-						// A pool may have more connections to the server that was; each fails once.
+						looker := f.wantSettled(text, err)
+						// An idle connection to the server that was fails once.
 						f.eventually("the pools are usable", func() bool { return f.distributed(writeAll) == nil })
-						f.wantSettled(text, err)
+						looker.wantWhole(text, f.conns)
 					})
 				}
 			}
@@ -153,8 +157,10 @@ func (f *trio) wantNotRecovered(alias string) {
 	}
 }
 
-// Field 28, W8: the decision is not lost when its server is killed right after the call has returned, although commits of
-// its role wait for no flush, and nothing else flushes the log.
+// The decision is not lost when its server is killed right after the call has returned, although commits of its role
+// wait for no flush, and nothing else flushes the log.
+//
+// Field case 28. W8.
 func TestDecisionSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t, servers.Options{Name: "durable", Settings: map[string]string{"wal_writer_delay": "10s"}})
