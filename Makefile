@@ -4,14 +4,19 @@
 servers := go run ./integration/withservers
 golangci := v2.15.0
 fuzztime ?= 10s
+time ?= 60s
+seed ?=
 
-.PHONY: help demo test race lint bench fuzz
+.PHONY: help demo chaos test race lint bench fuzz
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 demo: ## run the library loan over three databases, with a crash and its recovery
 	@$(servers) -n 3 -- go run ./integration/demo
+
+chaos: ## move money over three databases while everything fails, for 60s or time=..., by a random seed or seed=...
+	@go run ./integration/chaos -time $(time) $(if $(seed),-seed $(seed))
 
 test: ## run every test, on three PostgreSQL servers
 	$(servers) -n 3 -fast -- go test ./...

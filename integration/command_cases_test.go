@@ -48,7 +48,7 @@ func commandOneTransaction(c *command) {
 	if strings.Contains(r.out, decided) || c.decisions("resolved_at IS NULL") != 1 {
 		c.Errorf("the other transaction was touched:\n%s", r.out)
 	}
-	c.want(c.run(config, "--xid", open), 0, "decision: abort; it is rolled back, and can never be committed", "nothing of it is waiting")
+	c.want(c.run(config, "--xid", open), 0, "decision: abort; since that was written it can never be committed", "nothing of it is waiting")
 	c.want(c.run(config, "--older-than", "0", "--xid", decided, "--finish"), 0, `its writes are in "c", "a", "b"`)
 	c.want(c.run(config, "--xid", decided), 0, "decision: commit, and resolved", "or it was forgotten")
 	c.exec("c", "DELETE FROM public.hare_distributed_decisions WHERE xid = '"+decided+"'")

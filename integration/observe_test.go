@@ -141,8 +141,10 @@ var endings = []ending{
 			opened + "callback prepare(prepare a:prepared prepare b:prepared) decide(decide c) deliver(deliver a deliver b)"},
 }
 
-// Every end of a distributed transaction is seen in its error, in the log, in the trace and in the metrics, and each names
+// W32: every end of a distributed transaction is seen in its error, in the log, in the trace and in the metrics, and each names
 // the transaction.
+//
+// W25. W32.
 func TestEveryEndIsSeen(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")

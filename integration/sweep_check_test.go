@@ -184,16 +184,22 @@ func (s *sweep) compareAtOnce(at string, told *end, now seen) {
 	}
 }
 
+// finishing is a recovery that finishes what it finds.
+func (s *sweep) finishing() transactions.Report {
+	s.Helper()
+	return s.recover(transactions.Finish(), silentRecovery)
+}
+
 // settle recovers at once. That is enough, unless the call has left a server process at work, whose last word a recovery
 // may have come too early for: then the next one is.
 func (s *sweep) settle(at string) {
 	s.Helper()
 	atRest := func() bool { return s.sessions("application_name LIKE 'hare_dtx:%'") == 0 }
 	enough := atRest()
-	report := s.recover(transactions.Finish())
+	report := s.finishing()
 	if !enough {
 		s.await(at+": the sessions of the call to end", atRest)
-		report = s.recover(transactions.Finish())
+		report = s.finishing()
 	}
 	if !report.Clean() {
 		s.Errorf("%s: recovery: %+v", at, report)

@@ -161,7 +161,7 @@ func (s *sweep) startUsed() *child {
 	c := s.start()
 	c.order(order{Text: s.next(), Call: never})
 	if w, _ := c.heard(); w.End == nil || w.End.Outcome != transactions.Committed {
-		s.Fatalf("the first call of a program: %+v\n%s", w, &c.stderr)
+		c.fail("the first call of the program: %+v", w)
 	}
 	return c
 }
@@ -171,7 +171,7 @@ func (c *child) order(o order) {
 	c.Helper()
 	o.URLs, o.Databases = c.subjectURLs(), c.databases
 	if err := json.NewEncoder(c.orders).Encode(o); err != nil {
-		c.Fatalf("the program takes no orders: %v\n%s", err, &c.stderr)
+		c.fail("the program takes no orders: %v", err)
 	}
 }
 
@@ -187,6 +187,13 @@ func (c *child) heard() (w word, more bool) {
 		return word{}, false
 	}
 	return w, true
+}
+
+// fail fails the test, with what the program has written about itself.
+func (c *child) fail(format string, args ...any) {
+	c.Helper()
+	c.kill()
+	c.Fatalf(format+"\n%s", append(args, &c.stderr)...)
 }
 
 // kill ends the program at once and waits for its death.
@@ -209,7 +216,7 @@ func (c *child) pause() {
 			continue
 		}
 		if err != nil || !status.Stopped() {
-			c.Fatalf("the program does not stop: %v, status %v\n%s", err, status, &c.stderr)
+			c.fail("the program does not stop: %v, status %v", err, status)
 		}
 		return
 	}

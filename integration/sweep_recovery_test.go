@@ -28,7 +28,7 @@ func on(alias, sql string) func(e faults.Event) bool {
 var standstills = []standstill{
 	{"one is prepared", on("a", "PREPARE TRANSACTION"), on("b", "PREPARE TRANSACTION"), false},
 	{"both are prepared", nil, isDecision, false},
-	{"it is decided", nil, isDelivery, true},
+	{"it is decided", nil, isCommitPrepared, true},
 	{"one is committed", on("a", "COMMIT PREPARED"), on("b", "COMMIT PREPARED"), true},
 }
 
@@ -110,7 +110,7 @@ func TestFailEveryCallOfRecovery(t *testing.T) {
 					l.sleep(s)
 				}
 				a := k.arm(s.plan, i, everything)
-				report, err := transactions.Recover(s.ctx, coordinator, transactions.OlderThan(0), transactions.Finish())
+				report, err := transactions.Recover(s.ctx, coordinator, transactions.OlderThan(0), transactions.Finish(), silentRecovery)
 				s.plan.Set(nil, nil)
 				at := a.String()
 				done := err == nil && report.Clean()
@@ -120,7 +120,7 @@ func TestFailEveryCallOfRecovery(t *testing.T) {
 				if i == never && !done {
 					s.Errorf("%s: recovery: %+v, %v", at, report, err)
 				}
-				if report := s.recover(transactions.Finish()); !report.Clean() {
+				if report := s.finishing(); !report.Clean() {
 					s.Errorf("%s: the next recovery: %+v", at, report)
 				}
 				for _, l := range sleepers {

@@ -106,12 +106,15 @@ func describe(e faults.Event) string {
 // phases bounds the phases whose work is tried again until they end. 0 is for calls that a busy machine must not keep from
 // their end.
 func phases(limit time.Duration) transactions.Option {
-	const patient = 2 * time.Minute
+	const patient = 30 * time.Second
 	if limit == 0 {
 		limit = patient
 	}
 	return transactions.PhaseTimeouts(transactions.Phases{Prepare: patient, Decide: limit, Deliver: limit, Rollback: limit})
 }
 
-// silent keeps warnings about what is done to the calls out of the tests' output.
-var silent = transactions.Logger(slog.New(slog.DiscardHandler))
+// Warnings about what is done to the calls stay out of the tests' output.
+var (
+	silent         = transactions.Logger(slog.New(slog.DiscardHandler))
+	silentRecovery = transactions.RecoverLogger(slog.New(slog.DiscardHandler))
+)

@@ -6,4 +6,7 @@
 //
 // A COMMIT has three results, and the errors keep them apart; [OutcomeOf] tells which it was. Nothing whose outcome is
 // unknown is ever run again by hare.
+//
+// Distributed transactions and recovery tell what they do to log/slog and to the global providers of OpenTelemetry, each
+// event with the xid (docs/operations.md).
 package transactions

@@ -28,23 +28,26 @@ var (
 		metric.WithDescription("Passes of recovery over all transactions of a coordinator, by result.")))
 	recoveryActions = made(meter.Int64Counter("hare.recovery.actions", metric.WithUnit("{transaction}"),
 		metric.WithDescription("Prepared transactions that recovery has acted on, by action and by how far it came.")))
+)
 
-	_ = made(meter.Float64ObservableGauge("hare.recovery.last_success.time", metric.WithUnit("s"),
+// The gauges ask for what they tell when they are read.
+func init() {
+	made(meter.Float64ObservableGauge("hare.recovery.last_success.time", metric.WithUnit("s"),
 		metric.WithDescription("Unix time of this process's last pass of recovery that was not stopped by a failure."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			return recent.each(func(coordinator string, p *lastPass) {
 				o.Observe(float64(p.success.UnixMilli())/1000, metric.WithAttributes(coordinatorKey.String(coordinator)))
 			})
 		})))
-	_ = gauge("hare.distributed.unresolved", "{transaction}", "Decisions to commit that some participant may not have followed yet.",
+	gauge("hare.distributed.unresolved", "{transaction}", "Decisions to commit that some participant may not have followed yet.",
 		func(p *lastPass, observe observer) { observe(int64(p.unresolved)) })
-	_ = gauge("hare.recovery.unfinished", "{transaction}", "What recovery has found and left: to be finished, failed, or mixed.",
+	gauge("hare.recovery.unfinished", "{transaction}", "What recovery has found and left: to be finished, failed, or mixed.",
 		func(p *lastPass, observe observer) {
 			for _, state := range []State{StateNeeded, StateFailed, StateMixed} {
 				observe(int64(p.left[state]), stateKey.String(string(state)))
 			}
 		})
-	_ = gauge("hare.recovery.unreachable", "{database}", "1 for a database that recovery could not look at, else 0.",
+	gauge("hare.recovery.unreachable", "{database}", "1 for a database that recovery could not look at, else 0.",
 		func(p *lastPass, observe observer) {
 			for _, d := range p.report.Databases {
 				observe(0, databaseKey.String(d.Alias))
@@ -53,15 +56,15 @@ var (
 				observe(1, databaseKey.String(u.Alias))
 			}
 		})
-	_ = databaseGauge("hare.prepared.slots.usage", "{slot}", "Prepared transactions on the server, whoever made them.",
+	databaseGauge("hare.prepared.slots.usage", "{slot}", "Prepared transactions on the server, whoever made them.",
 		func(d DatabaseState) int64 { return int64(d.SlotsUsed) })
-	_ = databaseGauge("hare.prepared.slots.limit", "{slot}", "The server's max_prepared_transactions.",
+	databaseGauge("hare.prepared.slots.limit", "{slot}", "The server's max_prepared_transactions.",
 		func(d DatabaseState) int64 { return int64(d.SlotsMax) })
-	_ = databaseGauge("hare.prepared.oldest.age", "s", "Age of the server's oldest prepared transaction.",
+	databaseGauge("hare.prepared.oldest.age", "s", "Age of the server's oldest prepared transaction.",
 		func(d DatabaseState) int64 { return int64(d.Oldest / time.Second) })
-	_ = databaseGauge("hare.prepared.oldest.xact_age", "{transaction}", "Transactions that the server has begun since its oldest prepared one.",
+	databaseGauge("hare.prepared.oldest.xact_age", "{transaction}", "Transactions that the server has begun since its oldest prepared one.",
 		func(d DatabaseState) int64 { return d.XactAge })
-)
+}
 
 // made is an instrument. OpenTelemetry gives one that works even where it has something to say against it.
 func made[T any](instrument T, err error) T {
@@ -114,8 +117,8 @@ func (s *passes) fresh(now time.Time, observe func(coordinator string, p *lastPa
 type observer func(value int64, of ...attribute.KeyValue)
 
 // gauge is one that tells of the last pass of each coordinator while it is fresh.
-func gauge(name, unit, description string, tell func(p *lastPass, observe observer)) metric.Int64ObservableGauge {
-	return made(meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description),
+func gauge(name, unit, description string, tell func(p *lastPass, observe observer)) {
+	made(meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			return recent.fresh(time.Now(), func(coordinator string, p *lastPass) {
 				tell(p, func(value int64, of ...attribute.KeyValue) {
@@ -126,8 +129,8 @@ func gauge(name, unit, description string, tell func(p *lastPass, observe observ
 }
 
 // databaseGauge is one that tells of each database that was looked at.
-func databaseGauge(name, unit, description string, value func(d DatabaseState) int64) metric.Int64ObservableGauge {
-	return gauge(name, unit, description, func(p *lastPass, observe observer) {
+func databaseGauge(name, unit, description string, value func(d DatabaseState) int64) {
+	gauge(name, unit, description, func(p *lastPass, observe observer) {
 		for _, d := range p.report.Databases {
 			observe(value(d), databaseKey.String(d.Alias))
 		}

@@ -140,7 +140,8 @@ func PhaseTimeouts(p Phases) Option {
 // participant has confirmed. Recovery removes it after its retention time. Only [Distributed] takes it.
 func KeepDecision() Option { return func(s *settings) { s.keepDecision = true } }
 
-// Logger receives one structured event for each phase of a distributed transaction. Default: slog.Default().
+// Logger receives the events of a distributed transaction: its phases, its retries, its end, and what failed. All are of
+// level Debug but those of an end that leaves something, which are warnings. Default: slog.Default().
 func Logger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
 func (s *settings) refuse(format string, args ...any) {

@@ -216,8 +216,8 @@ func (c *checker) checkDecisions() {
 			}
 		}
 	}
-	if c.evidence.Prepared > 0 {
-		c.report("recovery did not come to its end", nil, "%d transactions were still prepared when the workers had had %v of peace", c.evidence.Prepared, peaceTime)
+	if c.Unfinished > 0 {
+		c.report("recovery did not come to its end", nil, "%d transactions were prepared, or decisions not resolved, when the workers had had %v of peace", c.Unfinished, peaceTime)
 	}
 }
 

@@ -115,7 +115,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			[]string{"left prepared"}},
 		{"an open decision", func(e *evidence) { e.Databases["a"].Decisions[0].Resolved = false },
 			[]string{"left undone"}},
-		{"recovery that did not end", func(e *evidence) { e.Prepared = 1 },
+		{"recovery that did not end", func(e *evidence) { e.Unfinished = 1 },
 			[]string{"recovery did not come to its end"}},
 		{"recovery that found a part rolled back", func(e *evidence) { e.Journal[5].Recovered.State = "mixed" },
 			[]string{"recovery found an outcome that cannot be"}},

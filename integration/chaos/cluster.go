@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/integration/servers"
 )
@@ -47,7 +45,8 @@ func (c *cluster) start(ctx context.Context, n int, o options) (err error) {
 	// What is killed is processes and never the machine, whose memory keeps what was not flushed.
 	settings := map[string]string{"fsync": "off"}
 	if n == len(databases)-1 {
-		settings["synchronous_commit"] = "off" // a default that must not reach what has to be durable
+		// A default that must not reach what has to be durable, and as late a flush as can be.
+		settings["synchronous_commit"], settings["wal_writer_delay"] = "off", "10s"
 	}
 	c.servers[n], err = servers.Start(ctx, servers.Options{Name: "chaos-" + databases[n], Settings: settings, Life: o.time + time.Hour})
 	if err != nil {
@@ -101,16 +100,11 @@ func (c *cluster) endSessions(ctx context.Context, n int) error {
 	return c.servers[n].Exec(ctx, "chaos", sql)
 }
 
-// prepared counts what is prepared anywhere.
-func (c *cluster) prepared(ctx context.Context) (n int, err error) {
+// unfinished counts what is left to recovery in all databases.
+func (c *cluster) unfinished(ctx context.Context) (n int, err error) {
 	for _, url := range c.urls {
-		conn, err := pgx.Connect(ctx, url)
+		here, err := unfinished(ctx, url)
 		if err != nil {
-			return 0, err
-		}
-		var here int
-		err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_prepared_xacts").Scan(&here)
-		if err := errors.Join(err, conn.Close(ctx)); err != nil {
 			return 0, err
 		}
 		n += here

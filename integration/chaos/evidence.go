@@ -11,7 +11,8 @@ import (
 type evidence struct {
 	Journal   []line
 	Databases map[string]*holdings
-	Prepared  int // that were left for the final recovery, after the workers' own had had their time
+	// Unfinished is how much was left to the final recovery after the workers' own had had its time.
+	Unfinished int
 }
 
 // holdings are what a database holds in the end.
@@ -54,15 +55,40 @@ func read(ctx context.Context, url string) (*holdings, error) {
 	if h.Ledger, err = collect[row](ctx, conn, "SELECT call, xid, account, amount FROM ledger ORDER BY id"); err != nil {
 		return nil, err
 	}
-	if h.Prepared, err = list[string](ctx, conn, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()", pgx.RowTo); err != nil {
+	if h.Prepared, err = readPrepared(ctx, conn); err != nil {
 		return nil, err
 	}
+	h.Decisions, err = readDecisions(ctx, conn, "true")
+	return h, err
+}
+
+// readPrepared reads the GIDs of what is prepared.
+func readPrepared(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	return list[string](ctx, conn, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()", pgx.RowTo)
+}
+
+// readDecisions reads hare's decisions, of which there are none before the first call.
+func readDecisions(ctx context.Context, conn *pgx.Conn, where string) ([]verdict, error) {
 	there, err := list[bool](ctx, conn, "SELECT to_regclass('public.hare_distributed_decisions') IS NOT NULL", pgx.RowTo)
 	if err != nil || !there[0] {
-		return h, err
+		return nil, err
 	}
-	h.Decisions, err = collect[verdict](ctx, conn, "SELECT xid, outcome, resolved_at IS NOT NULL FROM public.hare_distributed_decisions ORDER BY created_at")
-	return h, err
+	return collect[verdict](ctx, conn, "SELECT xid, outcome, resolved_at IS NOT NULL FROM public.hare_distributed_decisions WHERE "+where+" ORDER BY created_at")
+}
+
+// unfinished counts what is prepared in a database, and the decisions that are not resolved.
+func unfinished(ctx context.Context, url string) (int, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	prepared, err := readPrepared(ctx, conn)
+	if err != nil {
+		return 0, err
+	}
+	open, err := readDecisions(ctx, conn, "resolved_at IS NULL")
+	return len(prepared) + len(open), err
 }
 
 // collect reads rows into structs by the order of their fields.

@@ -59,9 +59,13 @@ func (n *nemesis) do(ctx context.Context, e event) error {
 	n.done[e.kind]++
 	n.mu.Unlock()
 	hit, heal := n.act(context.WithoutCancel(ctx), e)
-	acted := n.aim(ctx, e)
+	release := n.aim(ctx, e)
 	err := hit()
-	acted()
+	if e.kind == lateMessage {
+		defer release()
+	} else {
+		release()
+	}
 	if err != nil {
 		return err
 	}
@@ -70,7 +74,7 @@ func (n *nemesis) do(ctx context.Context, e event) error {
 }
 
 // aim waits until one of the target's links carries the event's word. What it returns lets the word pass, or its answer.
-func (n *nemesis) aim(ctx context.Context, e event) (acted func()) {
+func (n *nemesis) aim(ctx context.Context, e event) (release func()) {
 	if e.word == "" {
 		return func() {}
 	}
@@ -103,18 +107,19 @@ func (n *nemesis) aim(ctx context.Context, e event) (acted func()) {
 	}
 }
 
-// linksOf are the links of an event's target.
+// linksOf are the links that an event breaks, or on which it waits for its word.
 func (n *nemesis) linksOf(e event) []*proxy.Proxy {
-	if e.class() != ofWorker {
-		links := n.cluster.links[e.number]
-		if e.worker != everybody {
-			return links[e.worker : e.worker+1]
-		}
-		return links
+	if e.class() == ofLink && e.worker != everybody {
+		return n.cluster.links[e.number][e.worker : e.worker+1]
 	}
 	var links []*proxy.Proxy
-	for _, toServer := range n.cluster.links {
-		links = append(links, toServer[e.number])
+	for server, toServer := range n.cluster.links {
+		switch {
+		case e.class() == ofWorker:
+			links = append(links, toServer[e.number])
+		case (server == e.number) != e.elsewhere():
+			links = append(links, toServer...)
+		}
 	}
 	return links
 }
@@ -141,6 +146,9 @@ func (n *nemesis) act(ctx context.Context, e event) (hit, heal func() error) {
 			return func() error { return server.Stop(ctx) }, restart
 		}
 		return func() error { return n.cluster.endSessions(ctx, e.number) }, nothing
+	}
+	if e.kind == lateMessage {
+		return nothing, nothing
 	}
 	return func() error { return each(n.linksOf(e), breaks[e.kind]) }, func() error {
 		if e.kind == loseAnswer {

@@ -61,7 +61,10 @@ func play(ctx context.Context, n *nemesis, o options, events []event, dir string
 	}
 	fmt.Println("peace: everything is healed")
 	n.crew.rest()
-	left := n.cluster.awaitNothingPrepared(ctx)
+	left, err := n.cluster.awaitRecovery(ctx)
+	if err != nil {
+		return nil, err
+	}
 	n.crew.stop()
 	if err := recoverAll(ctx, n.cluster, dir); err != nil {
 		return nil, err
@@ -70,18 +73,25 @@ func play(ctx context.Context, n *nemesis, o options, events []event, dir string
 	if err != nil {
 		return nil, err
 	}
-	evidence.Prepared = left
+	evidence.Unfinished = left
 	return evidence, nil
 }
 
-// awaitNothingPrepared waits until recovery has left nothing, for a time, and returns how much it has left.
-func (c *cluster) awaitNothingPrepared(ctx context.Context) int {
-	for end := time.Now().Add(peaceTime); ; sleep(ctx, 100*time.Millisecond) {
-		n, err := c.prepared(ctx)
-		if err == nil && n == 0 || time.Now().After(end) || ctx.Err() != nil {
-			return n
+// awaitRecovery waits until recovery has left nothing, for a time, and returns how much it has left.
+func (c *cluster) awaitRecovery(ctx context.Context) (left int, err error) {
+	start := time.Now()
+	for ; ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
+		left, err = c.unfinished(ctx)
+		took := time.Since(start)
+		if err == nil && left == 0 {
+			fmt.Printf("recovery has come to its end by itself, %.1fs after the last call\n", took.Seconds())
+			return 0, nil
+		}
+		if took > peaceTime {
+			break
 		}
 	}
+	return left, errors.Join(err, ctx.Err())
 }
 
 // recoverAll runs recovery from every coordinator until each finds nothing more to do, or for a time: what it cannot finish

@@ -28,6 +28,7 @@ const (
 	loseLink    kind = "lose link"    // nothing arrives; at the end what was on its way is lost
 	stallAnswer kind = "stall answer" // requests arrive, answers do not; at the end they do
 	loseAnswer  kind = "lose answer"  // requests arrive, answers do not; at the end they are lost
+	lateMessage kind = "late message" // one message, or its answer, is late; other connections work
 )
 
 // event is one thing that is done to one target.
@@ -42,6 +43,10 @@ type event struct {
 	when   moment
 }
 
+// elsewhere says that an event waits for its word on the way to the other servers: what may suffer from a decision that is
+// delivered is the server that made it.
+func (e event) elsewhere() bool { return e.class() == ofServer && e.word == delivery }
+
 // moment is when an event happens that waits for a word.
 type moment string
 
@@ -51,11 +56,14 @@ const (
 	afterAnswer moment = "after"  // the answer to the word waits
 )
 
-// decision is the word of the message that decides. words are those that the messages of a commit are known by: a fault at
-// random mostly meets a callback, and one that is aimed meets the commit.
-const decision = "INSERT INTO public.hare_distributed_decisions"
+// The words that the messages of a commit are known by. A fault at random mostly meets a callback; one that is aimed
+// meets the commit.
+const (
+	decision = "INSERT INTO public.hare_distributed_decisions"
+	delivery = "COMMIT PREPARED"
+)
 
-var words = []string{"PREPARE TRANSACTION", decision, decision, "COMMIT PREPARED", "ROLLBACK PREPARED"}
+var words = []string{"PREPARE TRANSACTION", decision, decision, delivery, "ROLLBACK PREPARED"}
 
 // aimTime is how long an event waits for its word.
 const aimTime = time.Second
@@ -92,12 +100,12 @@ const everybody = -1
 
 // String is the event as the schedule prints it.
 func (e event) String() string {
-	text := fmt.Sprintf("%7.2fs  %-14s  %-10s", e.at.Seconds(), e.kind, e.whom)
-	if e.last > 0 {
-		text += fmt.Sprintf("  for %.2fs", e.last.Seconds())
-	}
+	text := fmt.Sprintf("%7.2fs  %-14s  %-8s  %5.2fs", e.at.Seconds(), e.kind, e.whom, e.last.Seconds())
 	if e.word != "" {
 		text += fmt.Sprintf("  %s %s", e.when, e.word)
+	}
+	if e.elsewhere() {
+		text += " elsewhere"
 	}
 	return text
 }
@@ -113,7 +121,8 @@ type choice struct {
 var (
 	onWorkers = []choice{{killWorker, 3, 1500 * time.Millisecond}, {pauseWorker, 2, 6 * time.Second}}
 	onServers = []choice{{killServer, 3, 2 * time.Second}, {pauseServer, 3, 6 * time.Second}, {restartServer, 1, 500 * time.Millisecond}, {endSessions, 3, 0}}
-	onLinks   = []choice{{cutLink, 2, 3 * time.Second}, {stallLink, 5, 6 * time.Second}, {loseLink, 2, 6 * time.Second}, {stallAnswer, 2, 6 * time.Second}, {loseAnswer, 3, 6 * time.Second}}
+	onLinks   = []choice{{cutLink, 2, 3 * time.Second}, {stallLink, 5, 6 * time.Second}, {loseLink, 2, 6 * time.Second}, {stallAnswer, 2, 6 * time.Second}, {loseAnswer, 3, 6 * time.Second},
+		{lateMessage, 5, 6 * time.Second}}
 )
 
 const (
@@ -170,8 +179,11 @@ func planOne(random *rand.Rand, length, rest time.Duration, choices []choice, li
 		if choices[i].longest > 0 {
 			e.last = logarithmic(random, shortest, choices[i].longest).Round(shortest)
 		}
-		if random.IntN(3) > 0 {
-			e.word, e.when = words[random.IntN(len(words))], []moment{atWord, beforeWord, afterAnswer}[random.IntN(3)]
+		if random.IntN(3) > 0 || e.kind == lateMessage {
+			e.word, e.when = words[random.IntN(len(words))], []moment{beforeWord, afterAnswer, atWord}[random.IntN(3)]
+			if e.kind == lateMessage && e.when == atWord {
+				e.when = beforeWord
+			}
 		}
 		events = append(events, e)
 		at += e.last
