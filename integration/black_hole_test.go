@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/integration/faults"
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/transactions"
 )
 
 // slack is how much longer than its own limits something may take on a busy machine.
 const slack = 8 * time.Second
 
-// swallowFrom makes a black hole of the network to an alias from the first call there on whose SQL has a part, before
-// that call is sent. calls tells how many there were from then on.
-func (f *trio) swallowFrom(alias, part string) (calls func() int) {
+// failFrom makes the network to an alias fail from the first call there on whose SQL has a part, before that call is sent.
+// calls tells how many there were from then on.
+func (f *trio) failFrom(alias, part string, fail func(*proxy.Proxy)) (calls func() int) {
 	f.Helper()
 	p := f.through(alias)[alias]
 	var mu sync.Mutex
@@ -30,7 +31,7 @@ func (f *trio) swallowFrom(alias, part string) (calls func() int) {
 			return nil
 		}
 		if n == 0 {
-			p.Swallow()
+			fail(p)
 		}
 		n++
 		return nil
@@ -68,7 +69,7 @@ func TestFieldBlackHoleInRecovery(t *testing.T) {
 				f.exec("a", fmt.Sprintf("COMMIT PREPARED '%s'", f.prepared("a")[0]))
 			}
 			direct := f.urls["a"]
-			calls := f.swallowFrom("a", test.from)
+			calls := f.failFrom("a", test.from, (*proxy.Proxy).Swallow)
 			start := time.Now()
 			report := f.recover(transactions.Finish(), transactions.ParticipantTimeout(limit))
 			wantQuick(t, start, limit+slack)
@@ -112,7 +113,7 @@ func TestBlackHoleOfTheCoordinatorInRecovery(t *testing.T) {
 			f := newTrio(t, "")
 			f.crash(test.crashed)
 			direct := f.urls["c"]
-			f.swallowFrom("c", test.from)
+			f.failFrom("c", test.from, (*proxy.Proxy).Swallow)
 			start := time.Now()
 			report, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish(), transactions.ParticipantTimeout(limit))
 			wantQuick(t, start, 3*limit+slack) // two abort rows, and the clean-up
@@ -136,39 +137,44 @@ func TestBlackHoleOfTheCoordinatorInRecovery(t *testing.T) {
 	}
 }
 
-// A live call whose database swallows everything ends within its phases, and says what it knows.
+// A live call whose database swallows everything, or cannot be reached any more, ends within its phases, and says what it
+// knows: a message that could not even be sent has no effect.
 //
 // Field case 14. Field case 41. W13.
 func TestFieldBlackHoleInACall(t *testing.T) {
 	t.Parallel()
+	swallows, refuses := (*proxy.Proxy).Swallow, (*proxy.Proxy).Refuse
+	aborts := func(t *testing.T, err error) { as[*transactions.AbortError](t, err) }
+	isPending := func(t *testing.T, err error) {
+		wantPending(t, as[*transactions.PartiallyCommittedError](t, err).Pending, "b")
+	}
 	for _, test := range []struct {
 		name, alias, from string
+		fail              func(*proxy.Proxy)
 		phases            transactions.Phases
 		check             func(t *testing.T, err error)
 	}{
-		{"preparing", "a", "PREPARE TRANSACTION", transactions.Phases{Prepare: time.Second, Rollback: time.Second}, func(t *testing.T, err error) {
-			wantOutcome(t, err, transactions.RolledBack)
+		{"preparing, swallowed", "a", "PREPARE TRANSACTION", swallows, transactions.Phases{Prepare: time.Second, Rollback: time.Second}, func(t *testing.T, err error) {
 			wantPending(t, as[*transactions.RollbackPendingError](t, err).Pending, "a")
 		}},
-		{"deciding", "c", "INSERT INTO public.hare_distributed_decisions", transactions.Phases{Decide: time.Second}, func(t *testing.T, err error) {
-			wantOutcome(t, err, transactions.Ambiguous)
+		{"preparing, refused", "a", "PREPARE TRANSACTION", refuses, transactions.Phases{}, aborts},
+		{"deciding, swallowed", "c", decisionSQL, swallows, transactions.Phases{Decide: time.Second}, func(t *testing.T, err error) {
 			as[*transactions.CommitAmbiguousError](t, err)
 		}},
-		{"delivering", "b", "COMMIT PREPARED", transactions.Phases{Deliver: 2 * time.Second}, func(t *testing.T, err error) {
-			wantOutcome(t, err, transactions.PartiallyCommitted)
-			wantPending(t, as[*transactions.PartiallyCommittedError](t, err).Pending, "b")
-		}},
+		{"deciding, refused", "c", decisionSQL, refuses, transactions.Phases{}, aborts},
+		{"delivering, swallowed", "b", "COMMIT PREPARED", swallows, transactions.Phases{Deliver: time.Second}, isPending},
+		{"delivering, refused", "b", "COMMIT PREPARED", refuses, transactions.Phases{Deliver: time.Second}, isPending},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := newTrio(t, "")
 			direct := f.urls[test.alias]
-			calls := f.swallowFrom(test.alias, test.from)
+			calls := f.failFrom(test.alias, test.from, test.fail)
 			start := time.Now()
 			err := transactions.Distributed(f.ctx, coordinator, participants, writeAll, transactions.PhaseTimeouts(test.phases))
 			wantQuick(t, start, 2*time.Second+slack)
 			if calls() == 0 {
-				t.Error("nothing was swallowed")
+				t.Error("the network did not fail")
 			}
 			test.check(t, err)
 			f.plan.Set(nil, nil)
@@ -181,6 +187,35 @@ func TestFieldBlackHoleInACall(t *testing.T) {
 				t.Errorf("notes in c, a, b: %v, want all or none", counts)
 			}
 			f.wantNothingPrepared()
+		})
+	}
+}
+
+// A network that is down for less than a phase leaves nothing to recovery, and costs no more than what was not decided.
+func TestNetworkHealsInTime(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, alias, from string
+		want              transactions.Outcome
+	}{
+		{"preparing", "a", "PREPARE TRANSACTION", transactions.RolledBack},
+		{"deciding", "c", decisionSQL, transactions.RolledBack},
+		{"delivering", "b", "COMMIT PREPARED", transactions.Committed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "&max_size=1")
+			healed := make(chan struct{})
+			f.failFrom(test.alias, test.from, func(p *proxy.Proxy) {
+				p.Refuse()
+				time.AfterFunc(200*time.Millisecond, func() { p.Heal(); close(healed) })
+			})
+			err := transactions.Distributed(f.ctx, coordinator, participants, writeAll)
+			f.plan.Set(nil, nil)
+			wantOutcome(t, err, test.want)
+			f.wait("the network heals", healed)
+			f.wantNothingPrepared()
+			f.wantSettled("all", err).wantWhole(test.name, f.conns)
 		})
 	}
 }

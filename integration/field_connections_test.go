@@ -150,14 +150,49 @@ func TestFieldDeadlockOverTwoDatabases(t *testing.T) {
 	f.wantUsable()
 }
 
-// Pools of one connection, twenty callers whose databases have swapped roles, and recovery beside them.
+// Waiting for a lock is bounded in every database of a distributed call, unless the caller bounds it otherwise.
+func TestFieldLocksAreBounded(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	for want, opts := range map[string][]transactions.Option{
+		"10s": nil, "2s": {transactions.LockTimeout(2 * time.Second)}, "3s": {transactions.StatementTimeout(3 * time.Second)},
+	} {
+		err := f.distributed(func(d *hare.Distributed) error {
+			for _, alias := range everybody {
+				if _, err := d.Client(alias).Exec(d.Context(), "INSERT INTO note (text) VALUES (current_setting('lock_timeout'))"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, opts...)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, alias := range everybody {
+			if got := f.text(alias, "DELETE FROM note RETURNING text"); got != want {
+				t.Errorf("the wait for a lock in %s is bounded by %s, want %s", alias, got, want)
+			}
+		}
+	}
+}
+
+// Pools of one connection, twenty callers whose databases have swapped roles, and recoverers beside them.
 //
 // Field case 49.
 func TestFieldPoolsOfOneConnection(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1&pool_acquire_timeout=20s")
 	roles := [][]string{{"c", "a", "b"}, {"b", "a", "c"}, {"a", "c", "b"}, {"c", "b", "a"}}
-	errs := make(chan error, 21)
+	ctx, stop := context.WithCancel(f.ctx)
+	var recoverers sync.WaitGroup
+	for _, alias := range everybody {
+		recoverers.Go(func() {
+			if err := transactions.RunRecoverer(ctx, alias, transactions.Interval(20*time.Millisecond)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	errs := make(chan error, 20)
 	for i := range 20 {
 		go func() {
 			names := roles[i%len(roles)]
@@ -166,15 +201,13 @@ func TestFieldPoolsOfOneConnection(t *testing.T) {
 			}, transactions.Retries(3))
 		}()
 	}
-	go func() {
-		_, err := transactions.Recover(f.ctx, coordinator, transactions.Finish())
-		errs <- err
-	}()
-	for range 21 {
+	for range 20 {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
 	}
+	stop()
+	recoverers.Wait()
 	f.wantCounts(20, 20, 20)
 	f.wantNothingPrepared()
 }

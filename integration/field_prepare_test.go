@@ -286,6 +286,41 @@ func TestFieldPrepareOutlivesItsPhase(t *testing.T) {
 	}
 }
 
+// The time of the phase ends while the server is still at the decision's COMMIT, and it does not listen to being
+// cancelled. Neither the call nor recovery takes that for an abort: both wait, say that it is open, and leave all
+// participants prepared.
+//
+// Field case 25. Field case 31.
+func TestFieldDecisionHangsInItsCommit(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "&max_size=1")
+	if err := f.distributed(func(*hare.Distributed) error { return nil }); err != nil { // first use
+		t.Fatal(err)
+	}
+	f.atCommit("c", "LOOP BEGIN PERFORM pg_advisory_xact_lock(1); EXIT; EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP;")
+	gate, err := f.client("c").Database().Dial(f.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gate.Control(f.ctx, "SELECT pg_advisory_lock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	hangs := f.distributed(writeAll, transactions.PhaseTimeouts(transactions.Phases{Decide: 500 * time.Millisecond}))
+	as[*transactions.CommitAmbiguousError](t, hangs)
+	report, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish(), transactions.ParticipantTimeout(2*time.Second))
+	if err == nil && report.Clean() {
+		t.Errorf("recovery calls that clean: %+v", report)
+	}
+	for _, alias := range participants {
+		if n := len(f.prepared(alias)); n != 1 {
+			t.Errorf("%d transactions are prepared in %s, want the one", n, alias)
+		}
+	}
+	gate.Release()
+	f.wantSettled("all", hangs).wantWhole("it hung", f.conns)
+	f.wantCounts(3, 3, 3) // with the two of the last line
+}
+
 // PREPARE ran, and its answer and the next three connections are lost.
 //
 // Field case 14.

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,15 +13,10 @@ import (
 	"github.com/hare-go/hare/transactions"
 )
 
-// slotted is a database on a server of its own with so many slots for prepared transactions.
-func slotted(t *testing.T, slots int) string {
+// slotted is a server with so many slots for prepared transactions.
+func slotted(t *testing.T, slots int) *servers.Server {
 	t.Helper()
-	server := ownServer(t, servers.Options{Name: "slots", Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
-	databaseURL, err := server.CreateDatabase(t.Context(), "slots")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return databaseURL
+	return ownServer(t, servers.Options{Name: "slots", Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
 }
 
 // A server without prepared transactions is refused before the function runs, whatever its place among the
@@ -30,7 +26,7 @@ func slotted(t *testing.T, slots int) string {
 func TestFieldNoPreparedTransactions(t *testing.T) {
 	t.Parallel()
 	urls := servers.Databases(t, 2)
-	f := trioOf(t, urls[0], urls[1], slotted(t, 0))
+	f := trioOf(t, urls[0], urls[1], database(t, slotted(t, 0), "b"))
 	for _, test := range []struct {
 		coordinator  string
 		participants []string
@@ -68,7 +64,7 @@ func TestFieldNoPreparedTransactions(t *testing.T) {
 func TestFieldSlotsExhausted(t *testing.T) {
 	t.Parallel()
 	urls := servers.Databases(t, 2)
-	f := trioOf(t, urls[0], urls[1], slotted(t, 2))
+	f := trioOf(t, urls[0], urls[1], database(t, slotted(t, 2), "b"))
 	foreign := []string{"somebody's", "somebody else's"}
 	for _, gid := range foreign {
 		f.prepareByHand("b", gid)
@@ -94,5 +90,45 @@ func TestFieldSlotsExhausted(t *testing.T) {
 	}
 	f.wantCounts(1, 1, 1)
 	f.exec("b", "ROLLBACK PREPARED 'somebody else''s'")
+	f.wantNothingPrepared()
+}
+
+// Who writes nothing takes no slot. On a server with one, two participants commit if one of them only reads or does
+// nothing, and all are read while somebody else holds the slot; two that write are one too many.
+//
+// W28.
+func TestFieldOneSlot(t *testing.T) {
+	t.Parallel()
+	server := slotted(t, 1)
+	f := trioOf(t, servers.Database(t), database(t, server, "a"), database(t, server, "b"))
+	reads := func(d *hare.Distributed, aliases ...string) error {
+		for _, alias := range aliases {
+			if _, err := Notes.Using(d.Client(alias)).Count(d.Context()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, idle := range [][]string{nil, {"b"}} {
+		err := f.distributed(func(d *hare.Distributed) error { return errors.Join(write(d, "x", "c", "a"), reads(d, idle...)) })
+		if err != nil {
+			t.Errorf("a writes, %q are read: %v", idle, err)
+		}
+	}
+	f.wantCounts(2, 2, 0)
+	err := f.distributed(writeAll)
+	wantOutcome(t, err, transactions.RolledBack)
+	as[*hare.ConfigurationError](t, err)
+	f.wantCounts(2, 2, 0)
+	f.wantNothingPrepared()
+	f.prepareByHand("a", "somebody's")
+	for _, idle := range [][]string{nil, participants} {
+		err := f.distributed(func(d *hare.Distributed) error { return errors.Join(write(d, "x", "c"), reads(d, idle...)) })
+		if err != nil {
+			t.Errorf("without a slot, %q are read: %v", idle, err)
+		}
+	}
+	f.exec("a", "ROLLBACK PREPARED 'somebody''s'")
+	f.wantCounts(4, 2, 0)
 	f.wantNothingPrepared()
 }

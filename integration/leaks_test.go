@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/transactions"
 )
 
 // A program that closes its connections right after its last call leaves no row of a decision, and no goroutine.
@@ -30,6 +31,49 @@ func TestCloseRightAfterTheLastCall(t *testing.T) {
 	}
 	if after := goroutines(); after > before {
 		t.Errorf("%d of hare's goroutines, %d before:\n%s", after, before, stacks())
+	}
+}
+
+// Recovery closes every connection that it opens, also that to a database that answers and may not be looked at.
+func TestRecoveryClosesItsConnections(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]struct{ alias, sql string }{
+		"what a participant is":         {"a", "REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC"},
+		"what is prepared":              {"a", "REVOKE SELECT ON pg_prepared_xacts FROM PUBLIC"},
+		"what the coordinator is":       {"c", "REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC"},
+		"what the coordinator decides":  {"c", "REVOKE SELECT ON hare_distributed_decisions FROM PUBLIC"},
+		"nothing, and all is looked at": {"b", "SELECT 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "&max_size=1")
+			if err := f.distributed(writeAll); err != nil {
+				t.Fatal(err)
+			}
+			watch := f.in(t)
+			watch.conns = f.connect(f.urls)
+			watch.ctx = hare.WithConnections(t.Context(), watch.conns)
+			_, f.urls[refused.alias] = f.role(refused.alias)
+			if refused.alias == coordinator {
+				f.exec("c", "GRANT SELECT ON hare_distributed_coordinator TO PUBLIC")
+			}
+			f.exec(refused.alias, refused.sql)
+			f.reconnect()
+			for range 3 {
+				report, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish())
+				if clean := err == nil && report.Clean(); clean != (refused.alias == "b") {
+					t.Errorf("recovery: %+v, %v", report, err)
+				}
+			}
+			if n := f.plan.Held(); n != 0 { // what is forgotten would be closed by the garbage collection, some time
+				t.Errorf("%d connections are not closed", n)
+			}
+			for _, alias := range everybody {
+				f.eventually("recovery has left "+alias, func() bool {
+					return watch.count(alias, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()") == 0
+				})
+			}
+		})
 	}
 }
 

@@ -1,15 +1,11 @@
 package integration
 
 import (
-	"errors"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/proxy"
-	"github.com/hare-go/hare/transactions"
 )
 
 // newProxy starts a proxy that the test's end closes.
@@ -53,49 +49,20 @@ func (f *trio) wait(what string, event <-chan struct{}) {
 	}
 }
 
-// wantSettled makes sure, after whatever has happened to a distributed call that wrote a note everywhere, that no server
-// process is at work on it any more; that what is prepared then is named by the call's error; that after a recovery all
-// databases have the note or none has, as the error told, and nothing is prepared; and that the pools are usable.
-func (f *trio) wantSettled(text string, told error) {
+// wantSettled makes sure of what must hold after a distributed call that wrote a note everywhere, whatever the network and
+// the servers have done to it, when the last server process has left it: see [sweep.check]. It returns who looked, by
+// connections of its own, so that the pools can be looked at as well.
+func (f *trio) wantSettled(text string, told error) *sweep {
 	f.Helper()
-	for _, alias := range everybody {
-		f.eventually("no branch is at work in "+alias, func() bool { return f.count(alias, "SELECT count(*) "+inBranches) == 0 })
+	looker := *f
+	looker.urls = map[string]string{}
+	for alias, databaseURL := range f.urls {
+		looker.urls[alias] = databaseURL + "&application_name=" + looking
 	}
-	for _, alias := range everybody {
-		for _, gid := range f.prepared(alias) {
-			if !names(told, gid) {
-				f.Errorf("%s is prepared, which the call does not tell: %v", gid, told)
-			}
-		}
-	}
-	if report := f.recover(transactions.Finish()); !report.Clean() {
-		f.Errorf("recovery: %+v", report)
-	}
-	f.wantNothingPrepared()
-	var has [3]int64
-	for i, alias := range everybody {
-		n, err := Notes.UsingAlias(alias).Filter(noteWith(text)).Count(f.ctx)
-		if err != nil {
-			f.Fatal(err)
-		}
-		has[i] = n
-	}
-	outcome := transactions.OutcomeOf(told)
-	switch {
-	case has != [3]int64{} && has != [3]int64{1, 1, 1}:
-		f.Errorf("notes in c, a, b: %v, want all or none; the call told %v", has, told)
-	case outcome == transactions.Ambiguous:
-	case outcome == transactions.Mixed, (has[0] == 1) != (outcome != transactions.RolledBack):
-		f.Errorf("told %s, and the notes in each database are %v: %v", outcome, has, told)
-	}
-	f.wantUsable()
-}
-
-// names says whether the error of a distributed call tells that a GID may be prepared.
-func names(err error, gid string) bool {
-	var ambiguous *transactions.CommitAmbiguousError
-	if errors.As(err, &ambiguous) {
-		return slices.Contains(ambiguous.GIDs, gid)
-	}
-	return err != nil && strings.Contains(err.Error(), gid)
+	looker.conns = f.connect(looker.urls)
+	looker.ctx = hare.WithConnections(f.Context(), looker.conns)
+	s := &sweep{trio: &looker, databases: everybody, writers: everybody}
+	s.await("the sessions of the call to end", func() bool { return s.sessions("application_name LIKE 'hare_dtx:%'") == 0 })
+	s.check(text, text, endOf(told))
+	return s
 }

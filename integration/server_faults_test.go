@@ -61,10 +61,11 @@ func TestServersFail(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			t.Parallel()
 			server := ownServer(t, servers.Options{Name: "faults", Fast: true})
-			shared := servers.Databases(t, 2)
+			shared := servers.Databases(t, 4)
+			const one = "&max_size=1"
 			trios := map[string]*trio{
-				"a": trioOf(t, shared[0], database(t, server, "a"), shared[1]),
-				"c": trioOf(t, database(t, server, "c"), shared[0], shared[1]),
+				"a": trioOf(t, shared[0]+one, database(t, server, "a")+one, shared[1]+one),
+				"c": trioOf(t, database(t, server, "c")+one, shared[2]+one, shared[3]+one),
 			}
 			for alias, f := range trios {
 				if err := f.distributed(writeAll); err != nil { // first use
@@ -104,9 +105,10 @@ func TestServersFail(t *testing.T) {
 						case told == transactions.PartiallyCommitted, told == transactions.Ambiguous:
 							t.Errorf("told %s, though the server answers again: %v", told, err)
 						}
-						// A pool may have more connections to the server that was; each fails once.
+						looker := f.wantSettled(text, err)
+						// An idle connection to the server that was fails once.
 						f.eventually("the pools are usable", func() bool { return f.distributed(writeAll) == nil })
-						f.wantSettled(text, err)
+						looker.wantWhole(text, f.conns)
 					})
 				}
 			}

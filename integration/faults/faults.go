@@ -31,6 +31,7 @@ type Plan struct {
 	mu            sync.Mutex
 	before, after Fault
 	events        []Event
+	held          int
 }
 
 // Fault looks at a call on its way and fails it with an error. It may be called from several goroutines.
@@ -65,6 +66,19 @@ func (p *Plan) Events() []Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Event(nil), p.events...)
+}
+
+// Held is the number of connections that were given out and have not come back.
+func (p *Plan) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+func (p *Plan) hold(change int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held += change
 }
 
 // Reset forgets the calls so far; numbers begin at 1 again.
@@ -157,12 +171,24 @@ func (d *database) connect(ctx context.Context, op string, open func(context.Con
 		}
 		return nil, err
 	}
+	d.plan.hold(1)
 	return &conn{Conn: inner, db: d}, nil
 }
 
 type conn struct {
 	backend.Conn
-	db *database
+	db       *database
+	returned sync.Once
+}
+
+func (c *conn) Release() {
+	c.Conn.Release()
+	c.returned.Do(func() { c.db.plan.hold(-1) })
+}
+
+func (c *conn) Discard() {
+	c.Conn.Discard()
+	c.returned.Do(func() { c.db.plan.hold(-1) })
 }
 
 func (c *conn) do(ctx context.Context, op, sql string, call func() error) error {
