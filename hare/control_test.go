@@ -2,6 +2,10 @@ package hare
 
 import "testing"
 
+// A statement that ends a transaction is found wherever it stands in a text, so that nobody commits a participant by
+// hand.
+//
+// W10.
 func TestTransactionControl(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT 1": "", "": "", "-- only a comment": "", "/* never closed": "", "UPDATE t SET a = 'COMMIT'": "",
@@ -22,6 +26,9 @@ func TestTransactionControl(t *testing.T) {
 	}
 }
 
+// What may leave something in its session is known by its words.
+//
+// Field case 50.
 func TestLasting(t *testing.T) {
 	for sql, want := range map[string]bool{
 		"": false, "SELECT 1": false, "(SELECT 1)": false, "-- SET x": false, "UPDATE t SET a = 1": false, "with x as (select 1) table x": false,

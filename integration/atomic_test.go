@@ -21,7 +21,9 @@ func create(ctx context.Context, text string) error { return Notes.Create(ctx, &
 
 func isCommit(e faults.Event) bool { return e.Op == "control" && e.SQL == "COMMIT" }
 
-// W35: a COMMIT whose answer is lost has an error of its own, whether it ran or not, and is never run again.
+// A COMMIT whose answer is lost has an error of its own, whether it ran or not, and is never run again.
+//
+// Field case 29. W35.
 func TestCommitWithUnknownOutcome(t *testing.T) {
 	for name, ran := range map[string]bool{"never ran": false, "ran": true} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +70,9 @@ func TestCommitWithUnknownOutcome(t *testing.T) {
 	}
 }
 
-// W11: a hook that fails with an error that looks retryable does not make a committed transaction run again.
+// A hook that fails with an error that looks retryable does not make a committed transaction run again.
+//
+// W11.
 func TestHookErrorIsNoReasonToRetry(t *testing.T) {
 	f := newTrio(t, "")
 	runs := 0

@@ -42,8 +42,10 @@ func (f *trio) swallowFrom(alias, part string) (calls func() int) {
 	}
 }
 
-// Field 41, W19: a participant that swallows everything, from the beginning or from some step on, costs its own time limit
-// once and no more; the other one is finished.
+// A participant that swallows everything, from the beginning or from some step on, costs its own time limit once and no
+// more; the other one is finished.
+//
+// Field case 41. W19.
 func TestFieldBlackHoleInRecovery(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
@@ -61,7 +63,7 @@ func TestFieldBlackHoleInRecovery(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := newTrio(t, "")
-			f.crash(isDelivery)
+			f.crash(isCommitPrepared)
 			if test.aDone {
 				f.exec("a", fmt.Sprintf("COMMIT PREPARED '%s'", f.prepared("a")[0]))
 			}
@@ -101,8 +103,8 @@ func TestBlackHoleOfTheCoordinatorInRecovery(t *testing.T) {
 		crashed func(e faults.Event) bool
 		notes   int64
 	}{
-		"from the beginning":         {"", isDelivery, 1},
-		"when it is asked for a row": {"SELECT xid, outcome", isDelivery, 1},
+		"from the beginning":         {"", isCommitPrepared, 1},
+		"when it is asked for a row": {"SELECT xid, outcome", isCommitPrepared, 1},
 		"when it is told an abort":   {"'abort'", isDecision, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +136,9 @@ func TestBlackHoleOfTheCoordinatorInRecovery(t *testing.T) {
 	}
 }
 
-// Field 41 and 14, W13: a live call whose database swallows everything ends within its phases, and says what it knows.
+// A live call whose database swallows everything ends within its phases, and says what it knows.
+//
+// Field case 14. Field case 41. W13.
 func TestFieldBlackHoleInACall(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

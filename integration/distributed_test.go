@@ -39,6 +39,9 @@ func TestAcceptance01And03Commit(t *testing.T) {
 	}
 }
 
+// Aliases with whatever PostgreSQL could take for something else, in a call and in recovery.
+//
+// Field case 19. W7.
 func TestAcceptance02HostileNames(t *testing.T) {
 	f := newTrio(t, "")
 	hostile := map[string]string{
@@ -63,7 +66,7 @@ func TestAcceptance02HostileNames(t *testing.T) {
 	f.wantCounts(1, 1, 1)
 	f.wantNothingPrepared()
 	f.plan.Set(func(_ context.Context, e faults.Event) error {
-		if isDelivery(e) {
+		if isCommitPrepared(e) {
 			return faults.ErrInjected
 		}
 		return nil
@@ -78,6 +81,9 @@ func TestAcceptance02HostileNames(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
+// A distributed call inside a transaction on one of its databases would wait for itself, and is refused.
+//
+// Field case 23.
 func TestAcceptance04And05InsideAtomic(t *testing.T) {
 	f := newTrio(t, "")
 	for _, alias := range everybody {
@@ -149,6 +155,9 @@ func (f *trio) occupy() {
 	f.exec("b", "INSERT INTO note (text) VALUES ('all')")
 }
 
+// One participant has prepared, and another one refuses to. The refusal is the call's own error, and nothing is left.
+//
+// Field case 11.
 func TestAcceptance07And08PrepareFailsAfterAnother(t *testing.T) {
 	f := newTrio(t, "")
 	f.occupy()
@@ -188,6 +197,9 @@ func TestAcceptance07And08PrepareFailsAfterAnother(t *testing.T) {
 	}
 }
 
+// A participant cannot be told: the error names it, its GID and the cause, and recovery finishes it.
+//
+// Field case 35. W16.
 func TestAcceptance10And11CommitPreparedFails(t *testing.T) {
 	f := newTrio(t, "")
 	f.plan.Set(func(_ context.Context, e faults.Event) error {
@@ -225,6 +237,9 @@ func TestAcceptance10And11CommitPreparedFails(t *testing.T) {
 	f.wantUsable()
 }
 
+// Whoever else prepares in the same databases is left alone, however much its names look like ours.
+//
+// Field case 39.
 func TestAcceptance13And14OthersAreNotTouched(t *testing.T) {
 	f := newTrio(t, "")
 	if err := f.distributed(writeAll); err != nil { // gives the coordinator its id
@@ -256,6 +271,9 @@ func TestAcceptance13And14OthersAreNotTouched(t *testing.T) {
 	}
 }
 
+// After the decision the caller cannot stop what is decided.
+//
+// W12.
 func TestAcceptance15CancelledWhileDelivering(t *testing.T) {
 	f := newTrio(t, "")
 	ctx, cancel := context.WithCancel(f.ctx)
@@ -273,6 +291,10 @@ func TestAcceptance15CancelledWhileDelivering(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
+// The answer to the deciding COMMIT is lost. Where the coordinator answers again its row tells; where not, nothing is
+// touched until it does.
+//
+// Field case 25. W18.
 func TestAcceptance16To18LostDecision(t *testing.T) {
 	isDecision := contains("INSERT INTO public.hare_distributed_decisions")
 	t.Run("16 it never ran, the coordinator answers", func(t *testing.T) {
@@ -365,6 +387,9 @@ func TestAcceptance16To18LostDecision(t *testing.T) {
 	}
 }
 
+// Hooks run after the last COMMIT PREPARED, in order, whatever one of them returns, and may use the connections.
+//
+// Field case 30. W24.
 func TestAcceptance19To22Hooks(t *testing.T) {
 	t.Run("19 and 20 a failing commit hook", func(t *testing.T) {
 		for _, alias := range []string{"c", "a"} {
@@ -446,6 +471,9 @@ func TestAcceptance23NoConnectionIsLeaked(t *testing.T) {
 	}
 }
 
+// The session that prepared is ended before it is told: another one tells.
+//
+// Field case 15.
 func TestAcceptance24PreparedOutlivesItsSession(t *testing.T) {
 	f := newTrio(t, "")
 	killed := int64(0)
@@ -466,6 +494,9 @@ func TestAcceptance24PreparedOutlivesItsSession(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
+// A call that is cancelled while its participants prepare waits for them, and rolls back.
+//
+// Field case 24.
 func TestAcceptance30CancelledWhilePreparing(t *testing.T) {
 	f := newTrio(t, "")
 	ctx, cancel := context.WithCancel(f.ctx)

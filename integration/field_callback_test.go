@@ -127,8 +127,10 @@ var ends = map[string]func() error{
 	"goexit": func() error { runtime.Goexit(); return nil },
 }
 
-// Field 50: a callback that leaves rows open, which a panic in the middle of a loop does, cannot commit. It is rolled back:
-// its locks are gone and the pool of one connection works, although nobody ever closes the rows.
+// A callback that leaves rows open, which a panic in the middle of a loop does, cannot commit. It is rolled back: its
+// locks are gone and the pool of one connection works, although nobody ever closes the rows.
+//
+// Field case 50.
 func TestFieldRowsLeftOpen(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1&pool_acquire_timeout=3s")
@@ -178,6 +180,8 @@ func (f *trio) leaving(alias string, end func() error) (err error) {
 }
 
 // The same for Atomic, and for a nested block, which takes the transaction around it with it.
+//
+// Field case 50.
 func TestFieldRowsLeftOpenInAtomic(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1&pool_acquire_timeout=3s")
@@ -207,7 +211,9 @@ func TestFieldRowsLeftOpenInAtomic(t *testing.T) {
 	f.wantUsable()
 }
 
-// W28: a database in which nothing ran sees nothing of the call, and one that was only read is not prepared.
+// A database in which nothing ran sees nothing of the call, and one that was only read is not prepared.
+//
+// W28.
 func TestFieldWhoPrepares(t *testing.T) {
 	t.Parallel()
 	read := func(alias string) func(d *hare.Distributed) error {

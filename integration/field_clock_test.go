@@ -17,7 +17,7 @@ import (
 func TestFieldClockOfTheClient(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	f.crash(isDecision)
 	left := fmt.Sprint(f.prepared("a"), f.prepared("b"))
 	for name, shift := range map[string]time.Duration{"slow": 0, "fast": 50 * 365 * 24 * time.Hour} {

@@ -16,7 +16,9 @@ import (
 
 const inBranches = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'hare_dtx:%'"
 
-// Field 15: the server process of a database is terminated at each step of the protocol.
+// The server process of a database is terminated at each step of the protocol.
+//
+// Field case 15.
 func TestFieldTerminatedBackends(t *testing.T) {
 	t.Parallel()
 	const waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -65,8 +67,10 @@ func TestFieldTerminatedBackends(t *testing.T) {
 	}
 }
 
-// Field 16: the server ends the session of a database that has been quiet for too long while the function was busy
-// elsewhere. The error says why.
+// The server ends the session of a database that has been quiet for too long while the function was busy elsewhere. The
+// error says why.
+//
+// Field case 16.
 func TestFieldIdleInTransaction(t *testing.T) {
 	t.Parallel()
 	for _, alias := range []string{"c", "b"} {
@@ -146,7 +150,9 @@ func TestFieldDeadlockOverTwoDatabases(t *testing.T) {
 	f.wantUsable()
 }
 
-// Field 49: pools of one connection, twenty callers whose databases have swapped roles, and recovery beside them.
+// Pools of one connection, twenty callers whose databases have swapped roles, and recovery beside them.
+//
+// Field case 49.
 func TestFieldPoolsOfOneConnection(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1&pool_acquire_timeout=20s")
@@ -173,7 +179,9 @@ func TestFieldPoolsOfOneConnection(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
-// Field 49 and 50: a pool that has nothing left is a typed error in time, and what was taken before goes back.
+// A pool that has nothing left is a typed error in time, and what was taken before goes back.
+//
+// Field case 49. Field case 50.
 func TestFieldPoolIsFull(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1&pool_acquire_timeout=200ms")

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/hare-go/hare/hare"
-	"github.com/hare-go/hare/integration/faults"
 	"github.com/hare-go/hare/transactions"
 )
 
-// Field 28, W8: the decision waits for its flush, whatever the role, the database or the function has set. A stronger
-// setting stays.
+// The decision waits for its flush, whatever the role, the database or the function has set. A stronger setting stays.
+//
+// Field case 28. W8.
 func TestFieldDecisionIsSynchronous(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
@@ -42,8 +42,10 @@ func TestFieldDecisionIsSynchronous(t *testing.T) {
 	}
 }
 
-// W6: the decision stands in one place, whatever the search_path of the role and of the function; tables of its name
+// The decision stands in one place, whatever the search_path of the role and of the function; tables of its name
 // elsewhere stay empty, and recovery, with a search_path of its own, finds it.
+//
+// W6.
 func TestFieldSearchPath(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
@@ -87,8 +89,10 @@ func TestFieldSearchPath(t *testing.T) {
 	}
 }
 
-// W23: a role that may not create tables coordinates once they exist and it may use them; before that the error says what
-// is missing, and the function does not run where nothing could come of it.
+// A role that may not create tables coordinates once they exist and it may use them; before that the error says what is
+// missing, and the function does not run where nothing could come of it.
+//
+// W23.
 func TestFieldRoleWithoutCreate(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
@@ -145,7 +149,9 @@ func TestFieldRoleWithoutCreate(t *testing.T) {
 	}
 }
 
-// W23: several processes meet a new coordinator at once. All commit, and all know it by one id.
+// Several processes meet a new coordinator at once. All commit, and all know it by one id.
+//
+// W23.
 func TestFieldConcurrentFirstUse(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1")
@@ -185,8 +191,10 @@ func (f *trio) clone(alias string) string {
 	return with(f.T, f.urls[alias], func(u *url.URL) { u.Path = "/" + copied })
 }
 
-// Field 44: a copy of the coordinator's database neither decides nor recovers. After its row is deleted it is a
-// coordinator of its own, and leaves what the original has prepared alone.
+// A copy of the coordinator's database neither decides nor recovers. After its row is deleted it is a coordinator of
+// its own, and leaves what the original has prepared alone.
+//
+// Field case 44. W4.
 func TestFieldCloneOfTheCoordinator(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
@@ -221,8 +229,10 @@ func TestFieldCloneOfTheCoordinator(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
-// Field 44 and 23: a copy of a participant is another database. It may take part beside the original, and is refused
-// where a decision is about the original.
+// A copy of a participant is another database. It may take part beside the original, and is refused where a decision is
+// about the original.
+//
+// Field case 23. Field case 44.
 func TestFieldCloneOfAParticipant(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
@@ -235,7 +245,7 @@ func TestFieldCloneOfAParticipant(t *testing.T) {
 	}
 	f.wantCounts(1, 1, 1)
 	f.reconnect() // waits until the decision is resolved
-	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
+	f.crash(isCommitPrepared)
 	left := f.prepared("a")
 	f.urls["a"] = copied
 	delete(f.urls, "b")

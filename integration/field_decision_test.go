@@ -10,56 +10,9 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/faults"
-	"github.com/hare-go/hare/integration/servers"
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/transactions"
 )
-
-// The coordinator's server dies right after it has decided, and with it what it has not yet flushed, asynchronous commits
-// being the default there. The decision is there when it starts again.
-//
-// Field case 28. W8.
-func TestFieldDecisionSurvivesACrashOfItsServer(t *testing.T) {
-	t.Parallel()
-	server := ownServer(t, servers.Options{Fast: true, Settings: map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s"}})
-	database, err := server.CreateDatabase(t.Context(), "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	urls := servers.Databases(t, 2)
-	f := trioOf(t, database, urls[0], urls[1])
-	if err := f.distributed(func(*hare.Distributed) error { return nil }); err != nil { // the tables are there
-		t.Fatal(err)
-	}
-	if err := server.Exec(t.Context(), "c", "CHECKPOINT"); err != nil {
-		t.Fatal(err)
-	}
-	var once bool
-	f.plan.Set(func(ctx context.Context, e faults.Event) error {
-		if !isDelivery(e) {
-			return nil
-		}
-		if !once {
-			once = true
-			if err := server.Kill(ctx); err != nil {
-				t.Error(err)
-			}
-		}
-		return faults.ErrInjected
-	}, nil)
-	err = transactions.Distributed(f.ctx, coordinator, participants[:1], func(d *hare.Distributed) error { return write(d, "x", "c", "a") },
-		transactions.PhaseTimeouts(transactions.Phases{Deliver: 200 * time.Millisecond}))
-	as[*transactions.PartiallyCommittedError](t, err)
-	f.plan.Set(nil, nil)
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	f.reconnect()
-	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
-		t.Errorf("recovery: %+v", report)
-	}
-	f.wantCounts(1, 1, 0)
-	f.wantNothingPrepared()
-}
 
 // Recovery follows a decision whatever its row says of being resolved, and resolves one of which nothing is left to do.
 //
@@ -67,14 +20,14 @@ func TestFieldDecisionSurvivesACrashOfItsServer(t *testing.T) {
 func TestFieldResolvedOrNot(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	f.exec("c", "UPDATE public.hare_distributed_decisions SET resolved_at = now()")
 	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 2 {
 		t.Errorf("resolved too early: %+v", report)
 	}
 	f.wantCounts(1, 1, 1)
 	f.wantNothingPrepared()
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	for _, alias := range participants {
 		f.exec(alias, fmt.Sprintf("COMMIT PREPARED '%s'", f.prepared(alias)[0]))
 	}
@@ -158,7 +111,7 @@ func TestFieldAgeOfADecision(t *testing.T) {
 func TestFieldDecisionWaitsForItsParticipant(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	network := f.through("b")["b"]
 	network.Refuse()
 	for range 10 {
@@ -167,10 +120,62 @@ func TestFieldDecisionWaitsForItsParticipant(t *testing.T) {
 			t.Errorf("recovery without b: %+v", report)
 		}
 	}
+	if a := f.prepared("a"); len(a) != 0 {
+		t.Errorf("prepared in a: %q, though only b is away", a)
+	}
 	network.Heal()
 	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
 		t.Errorf("recovery with b again: %+v", report)
 	}
 	f.wantCounts(1, 1, 1)
 	f.wantNothingPrepared()
+}
+
+// A participant hears of the decision later than the others. Meanwhile a reader sees their writes without its; the call is
+// still at work, and returns when all have committed, or says who has not.
+//
+// Field case 34.
+func TestFieldReaderBetweenTheCommits(t *testing.T) {
+	t.Parallel()
+	for name, inTime := range map[string]bool{"in time": true, "too late": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "")
+			reader := *f
+			reader.conns = f.connect(f.urls)
+			reader.ctx = hare.WithConnections(t.Context(), reader.conns)
+			held := f.through("b")["b"].Arm(proxy.Fault{Statement: "COMMIT PREPARED", Do: proxy.Hold})
+			deliver := time.Minute
+			if !inTime {
+				deliver = time.Second
+			}
+			ended := make(chan error, 1)
+			go func() {
+				ended <- f.distributed(writeAll, transactions.PhaseTimeouts(transactions.Phases{Deliver: deliver}))
+			}()
+			<-held.Struck()
+			reader.eventually("c and a have committed", func() bool { return reader.counts() == [3]int64{1, 1, 0} })
+			if inTime {
+				select {
+				case err := <-ended:
+					t.Fatalf("the call has returned before b has committed: %v", err)
+				default:
+				}
+				held.Release()
+				if err := <-ended; err != nil {
+					t.Fatal(err)
+				}
+				reader.wantCounts(1, 1, 1)
+				return
+			}
+			if e := as[*transactions.PartiallyCommittedError](t, <-ended); len(e.Pending) != 1 || e.Pending[0].Alias != "b" {
+				t.Errorf("pending: %+v, want b", e.Pending)
+			}
+			held.Release()
+			reader.eventually("b has committed", func() bool {
+				return reader.recover(transactions.Finish()).Clean() && reader.counts() == [3]int64{1, 1, 1}
+			})
+			reader.wantNothingPrepared()
+		})
+	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/hare-go/hare/integration/servers"
 )
 
-// The tests in field_*_test.go are the cases of what went wrong with two-phase commits elsewhere. "Field 12" is a case
-// of reference/two-phase-commit-in-the-field.md, "W6" a weakness of the original in reference/transactions.md, section 8.
+// What went wrong with two-phase commits elsewhere must not happen here: "Field case 12." in the comment of a test stands
+// for a report of one, "W6." for a weakness of the original hare. docs/reliability.md lists both with their tests, and
+// internal/rules compares it with the comments.
 
 // trioOf is a trio over the databases given in the order c, a, b.
 func trioOf(t *testing.T, urls ...string) *trio {

@@ -13,7 +13,9 @@ import (
 	"github.com/hare-go/hare/transactions"
 )
 
-// Field 30, W24: how often the hooks of each database run, for each end of a call, and after what.
+// How often the hooks of each database run, for each end of a call, and after what.
+//
+// Field case 30. W24.
 func TestFieldHooksOfEachOutcome(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
@@ -128,7 +130,9 @@ func TestFieldHooksThatDoNotReturn(t *testing.T) {
 	}
 }
 
-// Field 29, W11: what a hook returns is no reason to run the call again, neither after a commit nor after a rollback.
+// What a hook returns is no reason to run the call again, neither after a commit nor after a rollback.
+//
+// Field case 29. W11.
 func TestFieldHookErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")

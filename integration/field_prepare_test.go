@@ -13,8 +13,10 @@ import (
 	"github.com/hare-go/hare/transactions"
 )
 
-// Field 5 and 26, W2: a server answers PREPARE TRANSACTION, and COMMIT, in a failed transaction with ROLLBACK and no error.
-// Whoever swallows a statement's error gets it back, and nothing is left.
+// A server answers PREPARE TRANSACTION, and COMMIT, in a failed transaction with ROLLBACK and no error. Whoever
+// swallows a statement's error gets it back, and nothing is left.
+//
+// Field case 5. Field case 26. W2.
 func TestFieldSwallowedError(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1")
@@ -56,27 +58,29 @@ var refusals = []struct {
 	commits  bool     // a coordinator, which is not prepared, may do it
 	sqlState string
 }{
-	{name: "field 11 and 13: a deferred constraint",
+	{name: "a deferred constraint",
 		setUp:   "ALTER TABLE note ADD CONSTRAINT once UNIQUE (text) DEFERRABLE INITIALLY DEFERRED",
 		run:     []string{"INSERT INTO note (text) VALUES ('x')"},
 		cleanUp: "ALTER TABLE note DROP CONSTRAINT once", sqlState: "23505"},
-	{name: "field 13: a deferred trigger that raises",
+	{name: "a deferred trigger that raises",
 		setUp: `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
 			CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON note DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`,
 		cleanUp: "DROP FUNCTION refuse CASCADE", sqlState: "P0001"},
-	{name: "field 7: a temporary table", run: []string{"CREATE TEMP TABLE scratch ON COMMIT DROP AS SELECT 1"}, commits: true, sqlState: "0A000"},
-	{name: "field 7: a temporary table that is gone", run: []string{"CREATE TEMP TABLE scratch AS SELECT 1", "DROP TABLE scratch"}, commits: true, sqlState: "0A000"},
-	{name: "field 9: a held cursor", run: []string{"DECLARE held CURSOR WITH HOLD FOR SELECT 1", "CLOSE held", "DECLARE held CURSOR WITH HOLD FOR SELECT 1"},
+	{name: "a temporary table", run: []string{"CREATE TEMP TABLE scratch ON COMMIT DROP AS SELECT 1"}, commits: true, sqlState: "0A000"},
+	{name: "a temporary table that is gone", run: []string{"CREATE TEMP TABLE scratch AS SELECT 1", "DROP TABLE scratch"}, commits: true, sqlState: "0A000"},
+	{name: "a held cursor", run: []string{"DECLARE held CURSOR WITH HOLD FOR SELECT 1", "CLOSE held", "DECLARE held CURSOR WITH HOLD FOR SELECT 1"},
 		commits: true, sqlState: "0A000"},
-	{name: "field 9: an exported snapshot", run: []string{"SELECT pg_export_snapshot()"}, commits: true, sqlState: "0A000"},
+	{name: "an exported snapshot", run: []string{"SELECT pg_export_snapshot()"}, commits: true, sqlState: "0A000"},
 	{name: "LISTEN", run: []string{"LISTEN news"}, commits: true, sqlState: "0A000"},
 	{name: "NOTIFY", run: []string{"NOTIFY news"}, commits: true, sqlState: "0A000"},
-	{name: "field 10: a lock of the session and of the transaction on one key",
+	{name: "a lock of the session and of the transaction on one key",
 		run: []string{"SELECT pg_advisory_lock(7)", "SELECT pg_advisory_xact_lock(7)"}, commits: true, sqlState: "0A000"},
 }
 
-// A refused PREPARE, and a refused COMMIT of the decision, is a definite abort with the server's own error (W1). The next
+// A refused PREPARE, and a refused COMMIT of the decision, is a definite abort with the server's own error. The next
 // user of the pool, of one connection here, finds nothing of it.
+//
+// Field case 7. Field case 9. Field case 10. Field case 11. Field case 13. W1.
 func TestFieldRefusedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1")
@@ -123,8 +127,10 @@ func TestFieldRefusedAtTheEnd(t *testing.T) {
 	f.wantUsable()
 }
 
-// Field 17: a statement time-out, here the role's, does not bound what triggers do inside COMMIT and PREPARE TRANSACTION,
-// and the pool of one connection is as good as before.
+// A statement time-out, here the role's, does not bound what triggers do inside COMMIT and PREPARE TRANSACTION, and the
+// pool of one connection is as good as before.
+//
+// Field case 17.
 func TestFieldSlowTriggers(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "&max_size=1")
@@ -153,8 +159,10 @@ func TestFieldSlowTriggers(t *testing.T) {
 	f.wantUsable()
 }
 
-// Field 12 and 13, W30: serialization failures of PREPARE and of the decision run the whole call again. Two calls that read
-// both notes and delete one each cannot both see two.
+// Serialization failures of PREPARE and of the decision run the whole call again. Two calls that read both notes and
+// delete one each cannot both see two.
+//
+// Field case 12. Field case 13. W30.
 func TestFieldWriteSkew(t *testing.T) {
 	t.Parallel()
 	for _, alias := range []string{"c", "b"} {
@@ -219,7 +227,9 @@ func TestFieldWriteSkew(t *testing.T) {
 	}
 }
 
-// Field 12: what is retried, and how often. The error of the last run is the call's.
+// What is retried, and how often. The error of the last run is the call's.
+//
+// Field case 12.
 func TestFieldRetriesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, alias := range []string{"c", "a"} {
@@ -237,9 +247,11 @@ func TestFieldRetriesAreBounded(t *testing.T) {
 	}
 }
 
-// Field 14, W5: the time of the phase ends while the server still prepares, and would prepare a moment later. The call
-// ends with nothing left, then and afterwards, also when its function has renamed the session by which hare finds the
-// server process that is still at work.
+// The time of the phase ends while the server still prepares, and would prepare a moment later. The call ends with
+// nothing left, then and afterwards, also when its function has renamed the session by which hare finds the server
+// process that is still at work.
+//
+// Field case 14. W5.
 func TestFieldPrepareOutlivesItsPhase(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
@@ -274,7 +286,9 @@ func TestFieldPrepareOutlivesItsPhase(t *testing.T) {
 	}
 }
 
-// Field 14: PREPARE ran, and its answer and the next three connections are lost.
+// PREPARE ran, and its answer and the next three connections are lost.
+//
+// Field case 14.
 func TestFieldLostAnswerAndABadNetwork(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
@@ -294,7 +308,9 @@ func TestFieldLostAnswerAndABadNetwork(t *testing.T) {
 	f.wantUsable()
 }
 
-// A deadline that ends in each phase: before the decision the call is rolled back, after it nothing stops it (W12).
+// A deadline that ends in each phase: before the decision the call is rolled back, after it nothing stops it.
+//
+// Field case 24. W12.
 func TestFieldDeadlineInEachPhase(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

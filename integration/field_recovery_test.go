@@ -11,8 +11,6 @@ import (
 	"github.com/hare-go/hare/transactions"
 )
 
-func isDelivery(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") }
-
 // entryOf is the entry of an alias.
 func entryOf(t *testing.T, report transactions.Report, alias string) transactions.Entry {
 	t.Helper()
@@ -25,14 +23,16 @@ func entryOf(t *testing.T, report transactions.Report, alias string) transaction
 	return transactions.Entry{}
 }
 
-// Field 22, W34: a role that does not own what is prepared cannot finish it. Its entry says who can, the others are
-// finished, the decision stays open until the owner comes.
+// A role that does not own what is prepared cannot finish it. Its entry says who can, the others are finished, the
+// decision stays open until the owner comes.
+//
+// Field case 22. W34.
 func TestFieldRecoveryByAnotherRole(t *testing.T) {
 	t.Parallel()
 	for name, crashed := range map[string]struct {
 		at    func(e faults.Event) bool
 		notes int64
-	}{"to commit": {isDelivery, 1}, "to roll back": {isDecision, 0}} {
+	}{"to commit": {isCommitPrepared, 1}, "to roll back": {isDecision, 0}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newTrio(t, "")
@@ -62,14 +62,16 @@ func TestFieldRecoveryByAnotherRole(t *testing.T) {
 	}
 }
 
-// Field 37: the databases are on one server, whose list of prepared transactions is one. Field 39 and 44, W4: a second
-// coordinator goes by the same alias and shares the participants; neither touches what is the other's.
+// The databases are on one server, whose list of prepared transactions is one. A second coordinator goes by the same
+// alias and shares the participants; neither touches what is the other's.
+//
+// Field case 37. Field case 39. Field case 44. W4.
 func TestFieldTwoCoordinatorsOnOneServer(t *testing.T) {
 	t.Parallel()
 	urls := neighbours(t, 4)
 	first := trioOf(t, urls[0], urls[1], urls[2])
 	second := trioOf(t, urls[3], urls[1], urls[2])
-	first.crash(isDelivery)
+	first.crash(isCommitPrepared)
 	second.crash(isDecision)
 	report := first.recover(transactions.Finish())
 	if diff := cmp.Diff([]string{"a", "b"}, aliasesOf(report.Entries)); diff != "" || !report.Clean() || report.Resolved != 1 {
@@ -89,11 +91,13 @@ func TestFieldTwoCoordinatorsOnOneServer(t *testing.T) {
 	second.wantUsable()
 }
 
-// Field 40, W33: a participant is gone from the configuration. The decision stays open and says what is missing.
+// A participant is gone from the configuration. The decision stays open and says what is missing.
+//
+// Field case 40. W33.
 func TestFieldParticipantNotConfigured(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	b := f.urls["b"]
 	delete(f.urls, "b")
 	f.reconnect()

@@ -35,7 +35,7 @@ func TestFieldOnlyADefiniteAbortIsRunAgain(t *testing.T) {
 		return e.Alias == "c" && isDecision(e) && strings.Contains(e.SQL, "'commit'")
 	}
 	unreachable := func(e faults.Event) bool { return lost(e) || e.Alias == "c" && e.Op == "dial" }
-	late := func(e faults.Event) bool { return e.Alias == "b" && (isDelivery(e) || e.Op == "dial") }
+	late := func(e faults.Event) bool { return e.Alias == "b" && (isCommitPrepared(e) || e.Op == "dial") }
 	for _, test := range []struct {
 		name          string
 		before, after func(e faults.Event) bool

@@ -15,7 +15,7 @@ import (
 // slotted is a database on a server of its own with so many slots for prepared transactions.
 func slotted(t *testing.T, slots int) string {
 	t.Helper()
-	server := ownServer(t, servers.Options{Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
+	server := ownServer(t, servers.Options{Name: "slots", Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
 	databaseURL, err := server.CreateDatabase(t.Context(), "slots")
 	if err != nil {
 		t.Fatal(err)
@@ -23,8 +23,10 @@ func slotted(t *testing.T, slots int) string {
 	return databaseURL
 }
 
-// Field 1, W29: a server without prepared transactions is refused before the function runs, whatever its place among the
+// A server without prepared transactions is refused before the function runs, whatever its place among the
 // participants; as a coordinator, which prepares nothing, it is as good as any.
+//
+// Field case 1. W29.
 func TestFieldNoPreparedTransactions(t *testing.T) {
 	t.Parallel()
 	urls := servers.Databases(t, 2)
@@ -59,8 +61,10 @@ func TestFieldNoPreparedTransactions(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
-// Field 2, W22: all slots are taken by somebody else. The error says what to do, everything is rolled back, those others are
-// not touched, and with a slot free again the same call commits.
+// All slots are taken by somebody else. The error says what to do, everything is rolled back, those others are not
+// touched, and with a slot free again the same call commits.
+//
+// Field case 2. W22.
 func TestFieldSlotsExhausted(t *testing.T) {
 	t.Parallel()
 	urls := servers.Databases(t, 2)

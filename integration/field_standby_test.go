@@ -31,7 +31,7 @@ func TestFieldStandbyAndItsPromotion(t *testing.T) {
 		t.Fatal(err)
 	}
 	standby := ownServer(t, servers.Options{Fast: true, StandbyOf: primary})
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	left := f.prepared("b")
 	lead := func(server *servers.Server) { f.urls["b"] = server.URL("b"); f.reconnect() }
 

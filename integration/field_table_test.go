@@ -34,7 +34,7 @@ func TestFieldTableOfDecisions(t *testing.T) {
 	wait.Wait()
 	f.wantCounts(200, 200, 200)
 	f.wantNothingLeftOfDecisions()
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	id := f.text("c", "SELECT id FROM public.hare_distributed_coordinator")
 	f.exec("c", fmt.Sprintf(`INSERT INTO public.hare_distributed_decisions (xid, coordinator_alias, participant_aliases, resolved_at)
 		SELECT 'hare_dtx_c:%s:' || md5(n::text), 'c', 'a', now() FROM generate_series(1, 20000) n`, id))

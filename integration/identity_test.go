@@ -210,7 +210,7 @@ func TestAliasLeadsElsewhere(t *testing.T) {
 		t.Parallel()
 		f := newTrio(t, "")
 		d := f.newDouble("c", other)
-		f.crash(isDelivery)
+		f.crash(isCommitPrepared)
 		d.restore()
 		own := f.urls["c"]
 		f.urls["c"] = d.url
@@ -263,7 +263,7 @@ func TestOneDatabaseUnderTwoAliases(t *testing.T) {
 	f.urls["b"] = own
 	f.reconnect()
 	f.wantCounts(0, 0, 0)
-	f.crash(isDelivery)
+	f.crash(isCommitPrepared)
 	f.urls["again"] = f.urls["a"]
 	f.urls["main"] = f.urls["c"]
 	f.reconnect()

@@ -51,6 +51,8 @@ func (s *stage) wantGauges(unresolved, needed, failed, mixed, unreachable float6
 }
 
 // Recovery is seen in the log, in the trace and in the metrics; what it finishes has the xid of the call that left it.
+//
+// W32.
 func TestRecoveryIsSeen(t *testing.T) {
 	t.Parallel()
 	s := newTrio(t, "").stage(t)
@@ -153,7 +155,9 @@ func (s *stage) recoverInBackground() {
 	}
 }
 
-// The gauges say what the server says. Field 47: a prepared transaction that nobody finishes keeps VACUUM from its work.
+// The gauges say what the server says: a prepared transaction that nobody finishes keeps VACUUM from its work.
+//
+// Field case 47. W32.
 func TestGaugesAreTheTruth(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")

@@ -143,6 +143,8 @@ var endings = []ending{
 
 // W32: every end of a distributed transaction is seen in its error, in the log, in the trace and in the metrics, and each names
 // the transaction.
+//
+// W25. W32.
 func TestEveryEndIsSeen(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")

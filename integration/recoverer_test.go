@@ -50,6 +50,8 @@ func (f *trio) nothingPrepared() bool { return len(f.prepared("a"))+len(f.prepar
 func isCommitPrepared(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") }
 
 // A crash is finished within seconds, without an operator and without any option.
+//
+// W14.
 func TestRecovererFinishesACrash(t *testing.T) {
 	t.Parallel()
 	for name, crash := range map[string]struct {
@@ -115,6 +117,8 @@ func TestRecovererEndsWhatIsOlder(t *testing.T) {
 }
 
 // Of several recoverers one works at a time.
+//
+// W20.
 func TestOneRecovererWorksAtATime(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")

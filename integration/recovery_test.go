@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -81,7 +80,7 @@ func TestRecoveryRollsBackWhatIsNotDecided(t *testing.T) {
 
 func TestRecoveryCommitsWhatIsDecided(t *testing.T) {
 	f := newTrio(t, "")
-	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
+	f.crash(isCommitPrepared)
 	if report := f.recover(transactions.Finish()); !report.Clean() || len(report.Entries) != 2 || report.Resolved != 1 {
 		t.Errorf("finishing: %+v", report)
 	}
@@ -104,6 +103,8 @@ func TestRecoveryLeavesYoungOnesAlone(t *testing.T) {
 }
 
 // A process is paused after its last PREPARE; recovery takes it for dead; it comes back and decides.
+//
+// Field case 31. W3.
 func TestFenceAgainstALateDecision(t *testing.T) {
 	f := newTrio(t, "")
 	var once sync.Once
@@ -128,6 +129,8 @@ func TestFenceAgainstALateDecision(t *testing.T) {
 }
 
 // Recovery lists what is prepared, and the decision lands before it looks: it must follow the decision.
+//
+// Field case 31. W3.
 func TestDecisionLandsWhileRecoveryLooks(t *testing.T) {
 	f := newTrio(t, "")
 	listed, decided := make(chan struct{}), make(chan struct{})
@@ -165,6 +168,9 @@ func TestDecisionLandsWhileRecoveryLooks(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
+// Two recoveries at work all the time, at age 0, beside live calls: no false alarm, and nothing mixed.
+//
+// Field case 32. W20.
 func TestRecoverersBesideLiveCalls(t *testing.T) {
 	f := newTrio(t, "")
 	if err := f.distributed(writeAll); err != nil {
@@ -203,30 +209,12 @@ func TestRecoverersBesideLiveCalls(t *testing.T) {
 	f.wantNothingPrepared()
 }
 
-func TestOneUnreachableParticipantCostsOnlyItself(t *testing.T) {
-	f := newTrio(t, "")
-	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
-	f.plan.Set(func(_ context.Context, e faults.Event) error {
-		if e.Alias == "b" && e.Op == "dial" {
-			return faults.ErrInjected
-		}
-		return nil
-	}, nil)
-	report := f.recover(transactions.Finish())
-	if report.Clean() || len(report.Unreachable) != 1 || report.Unreachable[0].Alias != "b" || !errors.Is(report.Unreachable[0].Err, faults.ErrInjected) || report.Resolved != 0 {
-		t.Errorf("recovery without b: %+v", report)
-	}
-	f.plan.Set(nil, nil)
-	f.wantCounts(1, 1, 0)
-	if report := f.recover(transactions.Finish()); !report.Clean() || report.Resolved != 1 {
-		t.Errorf("recovery with b again: %+v", report)
-	}
-	f.wantCounts(1, 1, 1)
-}
-
+// Somebody rolls a participant back whose decision is to commit: that is reported until an operator forgets it.
+//
+// Field case 36.
 func TestRolledBackByHandIsMixed(t *testing.T) {
 	f := newTrio(t, "")
-	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
+	f.crash(isCommitPrepared)
 	f.exec("b", fmt.Sprintf("ROLLBACK PREPARED '%s'", f.prepared("b")[0]))
 	for range 2 { // it is reported until an operator forgets it
 		report := f.recover(transactions.Finish())
@@ -243,42 +231,9 @@ func TestRolledBackByHandIsMixed(t *testing.T) {
 	f.wantCounts(1, 1, 0)
 }
 
-func TestAnAliasThatLeadsElsewhereIsRefused(t *testing.T) {
-	f := newTrio(t, "")
-	f.crash(func(e faults.Event) bool { return strings.HasPrefix(e.SQL, "COMMIT PREPARED") })
-	other := newTrio(t, "")
-	f.conns = f.connect(map[string]string{"c": f.urls["c"], "a": f.urls["a"], "b": other.urls["b"]})
-	report, err := transactions.Recover(hare.WithConnections(t.Context(), f.conns), coordinator, transactions.OlderThan(0), transactions.Finish())
-	if err != nil {
-		t.Fatal(err)
-	}
-	failed := 0
-	for _, e := range report.Entries {
-		if e.Alias == "b" && e.State == transactions.StateFailed && strings.Contains(e.Reason, "leads to") {
-			failed++
-		}
-	}
-	if failed != 1 || report.Resolved != 0 {
-		t.Errorf("recovery: %+v, want b to be refused", report)
-	}
-}
-
-func TestACopyOfTheCoordinatorIsRefused(t *testing.T) {
-	f := newTrio(t, "")
-	f.crash(isDecision)
-	f.exec("c", "UPDATE public.hare_distributed_coordinator SET database_oid = '1'") // what a copy would find
-	_, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish())
-	if e := as[*hare.ConfigurationError](t, err); !strings.Contains(e.Error(), "copy") {
-		t.Errorf("the error does not say what was found: %v", e)
-	}
-	if len(f.prepared("a")) != 1 {
-		t.Error("what is prepared was touched")
-	}
-	fresh := hare.WithConnections(t.Context(), f.connect(f.urls))
-	err = transactions.Distributed(fresh, coordinator, participants, writeAll)
-	as[*hare.ConfigurationError](t, err)
-}
-
+// Rows that were resolved longer ago than the retention are removed, and no others.
+//
+// W31.
 func TestOldRowsArePurged(t *testing.T) {
 	f := newTrio(t, "")
 	f.crash(isDecision)
@@ -291,6 +246,9 @@ func TestOldRowsArePurged(t *testing.T) {
 	}
 }
 
+// A decision is taken away by its call, or kept as resolved.
+//
+// Field case 42. W31.
 func TestDecisionsAreTakenAway(t *testing.T) {
 	f := newTrio(t, "")
 	for range 5 {

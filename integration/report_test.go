@@ -17,6 +17,8 @@ import (
 
 // An operator sees what a stuck transaction costs: its age in time and in transactions, its owner, the tables that it
 // locks, and what is prepared on the servers besides.
+//
+// Field case 47.
 func TestReportTellsWhatAStuckTransactionCosts(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
@@ -175,6 +177,8 @@ func TestOutcomeOfATransactionAroundAnother(t *testing.T) {
 }
 
 // A deadlock over two databases ends by a lock time-out, and both calls go through when they may try again.
+//
+// W30.
 func TestRetriesAfterALockTimeout(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")

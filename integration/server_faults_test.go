@@ -50,9 +50,11 @@ var moments = []struct {
 	{"when a participant has committed", "a", "COMMIT PREPARED", true, isCommitted, isCommitted},
 }
 
-// Field 15, 25, 28, 35 and 46: the server of a participant, and that of the coordinator, is killed, shut down, paused or
-// restarted between the steps of the protocol. The call tells the truth within its phases, recovery finishes it when the
-// server answers again, and says so as long as it does not.
+// The server of a participant, and that of the coordinator, is killed, shut down, paused or restarted between the steps
+// of the protocol. The call tells the truth within its phases, recovery finishes it when the server answers again, and
+// says so as long as it does not.
+//
+// Field case 15. Field case 25. Field case 28. Field case 35. Field case 46.
 func TestServersFail(t *testing.T) {
 	t.Parallel()
 	for _, fault := range serverFaults {
@@ -153,8 +155,10 @@ func (f *trio) wantNotRecovered(alias string) {
 	}
 }
 
-// Field 28, W8: the decision is not lost when its server is killed right after the call has returned, although commits of
-// its role wait for no flush, and nothing else flushes the log.
+// The decision is not lost when its server is killed right after the call has returned, although commits of its role
+// wait for no flush, and nothing else flushes the log.
+//
+// Field case 28. W8.
 func TestDecisionSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	server := ownServer(t, servers.Options{Name: "durable", Settings: map[string]string{"wal_writer_delay": "10s"}})

@@ -34,8 +34,10 @@ func (s *sweep) hitEvery(o order, round func(o order) (reached bool)) {
 	s.Logf("%d calls; after they ran: %t, lost: %t", o.Call-1, o.After, o.Lost)
 }
 
-// Field 46: a process is killed (SIGKILL) at each of its calls, those that meet the databases and those that tidy up after
-// the end included. Recovery runs in another process, at once.
+// A process is killed (SIGKILL) at each of its calls, those that meet the databases and those that tidy up after the
+// end included. Recovery runs in another process, at once.
+//
+// Field case 20. Field case 46.
 func TestKillAtEveryCall(t *testing.T) {
 	t.Parallel()
 	eachNumber(t, func(s *sweep) {
@@ -80,8 +82,10 @@ func (o order) at(what string, w word) string {
 	return fmt.Sprintf("%s at call %d (%s), after it ran: %t, lost: %t", what, o.Call, w.Waits, o.After, o.Lost)
 }
 
-// Field 31, W3: a process is stopped (SIGSTOP) at each of its calls. Another one recovers, at age 0 and to the end, and then
-// the first goes on as if nothing had been, or finds that this very call is lost.
+// A process is stopped (SIGSTOP) at each of its calls. Another one recovers, at age 0 and to the end, and then the
+// first goes on as if nothing had been, or finds that this very call is lost.
+//
+// Field case 31. W3.
 func TestStopAtEveryCall(t *testing.T) {
 	t.Parallel()
 	eachNumber(t, func(s *sweep) {
@@ -138,8 +142,10 @@ func (s *sweep) finish(at string) (some bool) {
 	return some
 }
 
-// Field 46: a program that cancels its context on SIGTERM gets the signal at each of its calls. It comes to an end of its
-// own within a bound, with an error that tells the truth, or none; the next recovery finds nothing that it did not tell of.
+// A program that cancels its context on SIGTERM gets the signal at each of its calls. It comes to an end of its own
+// within a bound, with an error that tells the truth, or none; the next recovery finds nothing that it did not tell of.
+//
+// Field case 46.
 func TestTerminateAtEveryCall(t *testing.T) {
 	t.Parallel()
 	eachNumber(t, func(s *sweep) { s.hitEvery(order{TillSIGTERM: true}, s.terminated) })

@@ -28,7 +28,7 @@ func on(alias, sql string) func(e faults.Event) bool {
 var standstills = []standstill{
 	{"one is prepared", on("a", "PREPARE TRANSACTION"), on("b", "PREPARE TRANSACTION"), false},
 	{"both are prepared", nil, isDecision, false},
-	{"it is decided", nil, isDelivery, true},
+	{"it is decided", nil, isCommitPrepared, true},
 	{"one is committed", on("a", "COMMIT PREPARED"), on("b", "COMMIT PREPARED"), true},
 }
 

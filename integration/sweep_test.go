@@ -51,8 +51,9 @@ var deeds = []deed{
 	}, transactions.Committed},
 }
 
-// Field 14, 25, 35, 49, 50; W1, W5, W12, W14, W17, W18: each call of a distributed transaction is hit in each way, one
-// after the other, in pools of one connection.
+// Each call of a distributed transaction is hit in each way, one after the other, in pools of one connection.
+//
+// Field case 14. Field case 25. Field case 35. Field case 49. Field case 50. W1. W5. W12. W14. W17. W18.
 func TestFailEveryCall(t *testing.T) {
 	t.Parallel()
 	for _, deed := range deeds {

@@ -47,6 +47,8 @@ func unopened(t *testing.T) *hare.Connections {
 }
 
 // Rows 25 to 27, and section 3.1 of the original's list.
+//
+// Field case 23. W26.
 func TestValidationBeforeAnythingOpens(t *testing.T) {
 	conns := unopened(t)
 	ctx := hare.WithConnections(t.Context(), conns)
@@ -94,6 +96,9 @@ func TestValidationBeforeAnythingOpens(t *testing.T) {
 	}
 }
 
+// A GID that PostgreSQL would refuse is refused before anything opens.
+//
+// Field case 19.
 func TestValidationOfGIDLength(t *testing.T) {
 	// hare_dtx_ + coordinator + : + 16 + : + 32 + : + alias: 60 bytes beside the two aliases, 199 in all.
 	for _, test := range []struct {

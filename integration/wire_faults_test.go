@@ -71,9 +71,11 @@ var wireFaults = map[string]proxy.Fault{
 	"answer late":      {Do: proxy.Delay, Delay: late, Answer: true},
 }
 
-// Field 14, 24, 25 and 35: each message of the protocol is cut off, lost or late, and so is its answer. The call tells the
-// truth; with recovery all databases have its writes or none has, then and after what is late has come; the pools of one
-// connection are as good as before.
+// Each message of the protocol is cut off, lost or late, and so is its answer. The call tells the truth; with recovery
+// all databases have its writes or none has, then and after what is late has come; the pools of one connection are as
+// good as before.
+//
+// Field case 14. Field case 24. Field case 25. Field case 35.
 func TestEachMessageFailsOnTheWire(t *testing.T) {
 	t.Parallel()
 	for _, message := range protocol {

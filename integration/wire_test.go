@@ -51,6 +51,8 @@ func wired(t *testing.T, participants int) (ctx context.Context, wires []*proxy.
 }
 
 // After the callback there are three waves: prepare, decide, deliver, whatever the number of participants.
+//
+// W27.
 func TestThreeWaves(t *testing.T) {
 	for _, participants := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint(participants), func(t *testing.T) {
@@ -122,6 +124,8 @@ func wavesOf(events []faults.Event) int {
 }
 
 // All participants prepare, and are told, at the same time: each waits here until all are there.
+//
+// Field case 34. W27.
 func TestParticipantsWorkAtOnce(t *testing.T) {
 	ctx, _, names, plan := wired(t, 4)
 	if err := transactions.Distributed(ctx, "c", names, func(d *hare.Distributed) error { return write(d, "x", names...) }); err != nil {

@@ -145,15 +145,12 @@ func insertDecision(xid, coordinator, id string, participants []prepared) (strin
 		decisionsTable, literal(xid), thisCoordinator(coordinator, id), literal(strings.Join(aliases, ",")), literal(string(row))), nil
 }
 
-// insertAbort writes the abort row of the fence, or waits for and yields to a decision under the same key.
+// insertAbort writes the abort row of the fence, or waits for and yields to a decision under the same key. It returns the
+// outcome of the row that is there then, in the same statement: the call may take its decision away a moment later.
 func insertAbort(xid, coordinator string) string {
-	return fmt.Sprintf(`INSERT INTO %s (xid, coordinator_alias, participant_aliases, created_at, resolved_at, outcome) VALUES (%s, %s, '', clock_timestamp(), clock_timestamp(), 'abort') ON CONFLICT DO NOTHING`,
+	return fmt.Sprintf(`INSERT INTO %s AS d (xid, coordinator_alias, participant_aliases, created_at, resolved_at, outcome) VALUES (%s, %s, '', clock_timestamp(), clock_timestamp(), 'abort')
+ON CONFLICT (xid) DO UPDATE SET outcome = d.outcome RETURNING d.outcome`,
 		decisionsTable, literal(xid), literal(coordinator))
-}
-
-// selectOutcome reads who won a key: 'commit', 'abort', or no row.
-func selectOutcome(xid string) string {
-	return fmt.Sprintf(`SELECT outcome FROM %s WHERE xid = %s`, decisionsTable, literal(xid))
 }
 
 // fenceWait bounds one attempt of the fence at waiting for a decision in flight.
@@ -172,15 +169,8 @@ func fence(ctx context.Context, conn backend.Conn, xid, coordinator string) (com
 		_, _ = conn.Control(ctx, "ROLLBACK")
 		return false, err
 	}
-	if answer.Tag != "COMMIT" {
-		return false, fmt.Errorf("the server answered COMMIT of the abort row with %s", answer.Tag)
-	}
-	answer, err = conn.Control(ctx, selectOutcome(xid))
-	if err != nil {
-		return false, err
-	}
-	if len(answer.Row) != 1 {
-		return false, fmt.Errorf("the abort row of %s is not to be seen after its commit", xid)
+	if answer.Tag != "COMMIT" || len(answer.Row) != 1 {
+		return false, fmt.Errorf("the server answered COMMIT of the abort row with %s and %d columns", answer.Tag, len(answer.Row))
 	}
 	return answer.Row[0] == "commit", nil
 }

@@ -10,8 +10,11 @@ import (
 
 // How rows of the decisions table are let go: old ones, and the one that an operator gives up.
 
-// giveUp is Forget. The row is marked as resolved, not deleted: should a database that was thought to be gone come back with
-// the transaction still prepared, its decision is still there to be followed.
+// forgetSQL marks a decision as resolved for good: the row never becomes old.
+const forgetSQL = `UPDATE ` + decisionsTable + ` SET resolved_at = 'infinity' WHERE resolved_at IS NULL AND xid = $1`
+
+// giveUp is Forget. The row is marked as resolved and kept for ever: should a database that was thought to be gone come back
+// with the transaction still prepared, its decision is still there to be followed.
 func (r *recovery) giveUp(ctx context.Context) error {
 	d := r.decisions[r.forget]
 	if d == nil || !d.commit || d.resolved {
@@ -38,9 +41,9 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	if !r.finish {
 		return nil
 	}
-	_, err := r.conn.Exec(ctx, backend.Call{SQL: resolveSQL, Args: []any{textList([]any{d.xid})}})
+	_, err := r.conn.Exec(ctx, backend.Call{SQL: forgetSQL, Args: []any{d.xid}})
 	if err != nil {
-		return hare.ErrorFrom(r.alias, resolveSQL, err)
+		return hare.ErrorFrom(r.alias, forgetSQL, err)
 	}
 	for i := range r.report.Entries {
 		r.report.Entries[i].State = StateForgotten

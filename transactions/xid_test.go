@@ -64,6 +64,9 @@ func TestNewXIDIsSplitAgain(t *testing.T) {
 	}
 }
 
+// What a GID can carry is told before anything opens.
+//
+// Field case 19. W7.
 func TestCheckNames(t *testing.T) {
 	for _, test := range []struct {
 		name, coordinator string
@@ -105,6 +108,8 @@ func TestLiteral(t *testing.T) {
 }
 
 // FuzzGID: what a coordinator makes it finds again, and it finds nothing else.
+//
+// Field case 19. Field case 39.
 func FuzzGID(f *testing.F) {
 	f.Add("library", "billing", "hare_dtx_library:x")
 	f.Add("a:b", ":"+testID+":", "")

@@ -9,6 +9,8 @@ import (
 
 // TestLasting: what a statement leaves in a session is gone when the next user of the pool gets it, and what belongs to
 // the session is there: the settings it was opened with, and statements, which are prepared anew.
+//
+// Field case 10. Field case 50.
 func TestLasting(t *testing.T) {
 	address := servers.Database(t)
 	p := newProxy(t, address)

@@ -145,7 +145,7 @@ decision: commit; its writes are in "library", "inventory"; they are lost in "bi
 Forgetting it would mean:
   - hare repairs nothing: its writes are in "library", "inventory"; they are lost in "billing", and that stays as it is
   - to repair the data write by hand into "billing" what the transaction was to write there, or take back by hand what it has written in "library", "inventory"
-  - it is not reported any more. Its row is marked as resolved, and removed after seven days; a database that comes back before, with the transaction still prepared, gets its commit
+  - it is not reported any more. Its row is marked as resolved, and kept; a database that comes back with the transaction still prepared gets its commit
 coordinator "library": nothing is forgotten yet
 to forget: hare distributed-recover --coordinator library --forget hare_dtx_library:b88b0a6608fa9140:6ea7c41cfaa081487da2713a561b2ec7 --finish
 `

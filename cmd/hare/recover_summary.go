@@ -149,8 +149,8 @@ func (p *page) forgetting(report transactions.Report) {
 		p.text(4, "  -", fmt.Sprintf("to repair the data write by hand into %s what the transaction was to write there, or take back by hand what it has written in %s",
 			lost, holders(report, transactions.WritesCommitted)))
 	}
-	p.text(4, "  -", "it is not reported any more. Its row is marked as resolved, and removed after seven days; a database that comes back before, "+
-		"with the transaction still prepared, gets its commit")
+	p.text(4, "  -", "it is not reported any more. Its row is marked as resolved, and kept; a database that comes back with the transaction "+
+		"still prepared gets its commit")
 }
 
 // worthAge is the age from which on a prepared transaction of others is worth a word.

@@ -59,9 +59,13 @@ func (n *nemesis) do(ctx context.Context, e event) error {
 	n.done[e.kind]++
 	n.mu.Unlock()
 	hit, heal := n.act(context.WithoutCancel(ctx), e)
-	acted := n.aim(ctx, e)
+	release := n.aim(ctx, e)
 	err := hit()
-	acted()
+	if e.kind == lateMessage {
+		defer release()
+	} else {
+		release()
+	}
 	if err != nil {
 		return err
 	}
@@ -70,7 +74,7 @@ func (n *nemesis) do(ctx context.Context, e event) error {
 }
 
 // aim waits until one of the target's links carries the event's word. What it returns lets the word pass, or its answer.
-func (n *nemesis) aim(ctx context.Context, e event) (acted func()) {
+func (n *nemesis) aim(ctx context.Context, e event) (release func()) {
 	if e.word == "" {
 		return func() {}
 	}
@@ -142,6 +146,9 @@ func (n *nemesis) act(ctx context.Context, e event) (hit, heal func() error) {
 			return func() error { return server.Stop(ctx) }, restart
 		}
 		return func() error { return n.cluster.endSessions(ctx, e.number) }, nothing
+	}
+	if e.kind == lateMessage {
+		return nothing, nothing
 	}
 	return func() error { return each(n.linksOf(e), breaks[e.kind]) }, func() error {
 		if e.kind == loseAnswer {

@@ -28,6 +28,7 @@ const (
 	loseLink    kind = "lose link"    // nothing arrives; at the end what was on its way is lost
 	stallAnswer kind = "stall answer" // requests arrive, answers do not; at the end they do
 	loseAnswer  kind = "lose answer"  // requests arrive, answers do not; at the end they are lost
+	lateMessage kind = "late message" // one message, or its answer, is late; other connections work
 )
 
 // event is one thing that is done to one target.
@@ -120,7 +121,8 @@ type choice struct {
 var (
 	onWorkers = []choice{{killWorker, 3, 1500 * time.Millisecond}, {pauseWorker, 2, 6 * time.Second}}
 	onServers = []choice{{killServer, 3, 2 * time.Second}, {pauseServer, 3, 6 * time.Second}, {restartServer, 1, 500 * time.Millisecond}, {endSessions, 3, 0}}
-	onLinks   = []choice{{cutLink, 2, 3 * time.Second}, {stallLink, 5, 6 * time.Second}, {loseLink, 2, 6 * time.Second}, {stallAnswer, 2, 6 * time.Second}, {loseAnswer, 3, 6 * time.Second}}
+	onLinks   = []choice{{cutLink, 2, 3 * time.Second}, {stallLink, 5, 6 * time.Second}, {loseLink, 2, 6 * time.Second}, {stallAnswer, 2, 6 * time.Second}, {loseAnswer, 3, 6 * time.Second},
+		{lateMessage, 5, 6 * time.Second}}
 )
 
 const (
@@ -177,8 +179,11 @@ func planOne(random *rand.Rand, length, rest time.Duration, choices []choice, li
 		if choices[i].longest > 0 {
 			e.last = logarithmic(random, shortest, choices[i].longest).Round(shortest)
 		}
-		if random.IntN(3) > 0 {
-			e.word, e.when = words[random.IntN(len(words))], []moment{atWord, beforeWord, afterAnswer}[random.IntN(3)]
+		if random.IntN(3) > 0 || e.kind == lateMessage {
+			e.word, e.when = words[random.IntN(len(words))], []moment{beforeWord, afterAnswer, atWord}[random.IntN(3)]
+			if e.kind == lateMessage && e.when == atWord {
+				e.when = beforeWord
+			}
 		}
 		events = append(events, e)
 		at += e.last

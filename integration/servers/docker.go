@@ -136,8 +136,20 @@ func (c *container) end(ctx context.Context, signal docker.Signal) error {
 	return err
 }
 
-func (c *container) pause(context.Context) error {
-	return c.pool.Client.PauseContainer(c.resource.Container.ID)
+// pause tries more than once: where cgroups are of version 1, freezing processes that are busy is a game of chance, which
+// runc loses on a busy machine and leaves to its caller to repeat (runc, pull requests 2791 and 4388).
+func (c *container) pause(ctx context.Context) (err error) {
+	for range 20 {
+		if err = c.pool.Client.PauseContainer(c.resource.Container.ID); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return err
 }
 
 func (c *container) resume(context.Context) error {
