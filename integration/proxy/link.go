@@ -37,7 +37,7 @@ func (l *link) cut() {
 	for _, end := range []net.Conn{l.near, l.far} {
 		if tcp, ok := end.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // a broken connection does not say goodbye
-			tcp.Close()
+			end.Close()
 		}
 	}
 }
