@@ -147,7 +147,7 @@ func TestFieldReaderBetweenTheCommits(t *testing.T) {
 			held := f.through("b")["b"].Arm(proxy.Fault{Statement: "COMMIT PREPARED", Do: proxy.Hold})
 			deliver := time.Minute
 			if !inTime {
-				deliver = time.Second
+				deliver = 3 * time.Second // in which a has committed, however slow
 			}
 			ended := make(chan error, 1)
 			go func() {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -15,8 +16,10 @@ import (
 // Field case 4.
 func TestFieldOtherProduct(t *testing.T) {
 	t.Parallel()
+	f := newTrio(t, "")
+	direct := maps.Clone(f.urls)
 	for _, alias := range everybody {
-		f := newTrio(t, "")
+		f.urls = maps.Clone(direct)
 		f.through(alias)[alias].Arm(proxy.Fault{Statement: "pg_control_system", Do: proxy.Spoil})
 		err := f.distributed(func(*hare.Distributed) error { t.Error("the function ran"); return nil })
 		if e := as[*hare.ConfigurationError](t, err); e.Alias != alias || !strings.Contains(e.Error(), "the server calls itself \"PostgreSQL ") {
@@ -24,7 +27,7 @@ func TestFieldOtherProduct(t *testing.T) {
 		}
 		f.wantNothingLeft()
 	}
-	f := newTrio(t, "")
+	f.urls = direct
 	f.through("b")["b"].Arm(proxy.Fault{Statement: "PREPARE TRANSACTION", Do: proxy.Spoil})
 	err := f.distributed(writeAll)
 	as[*transactions.AbortError](t, err)

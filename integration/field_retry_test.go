@@ -39,13 +39,14 @@ func TestFieldOnlyADefiniteAbortIsRunAgain(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		before, after func(e faults.Event) bool
+		decide        time.Duration // which passes in vain where nobody knows
 		outcome       transactions.Outcome
 		kept          int64
 	}{
-		{"the decision's answer is lost", nil, lost, transactions.Committed, 1},
-		{"nobody knows, and it ran", nil, unreachable, transactions.Ambiguous, 1},
-		{"nobody knows, and it never ran", unreachable, nil, transactions.Ambiguous, 0},
-		{"b is not told", late, nil, transactions.PartiallyCommitted, 1},
+		{"the decision's answer is lost", nil, lost, time.Minute, transactions.Committed, 1},
+		{"nobody knows, and it ran", nil, unreachable, time.Second, transactions.Ambiguous, 1},
+		{"nobody knows, and it never ran", unreachable, nil, time.Second, transactions.Ambiguous, 0},
+		{"b is not told", late, nil, time.Minute, transactions.PartiallyCommitted, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			defer f.clear()
@@ -59,7 +60,7 @@ func TestFieldOnlyADefiniteAbortIsRunAgain(t *testing.T) {
 			f.plan.Set(before, after)
 			runs := 0
 			err := f.distributed(func(d *hare.Distributed) error { runs++; return writeAll(d) }, transactions.Retries(5),
-				transactions.PhaseTimeouts(transactions.Phases{Decide: time.Second, Deliver: time.Second}))
+				transactions.PhaseTimeouts(transactions.Phases{Decide: test.decide, Deliver: time.Second}))
 			wantOutcome(t, err, test.outcome)
 			if runs != 1 {
 				t.Errorf("%d runs, want one", runs)
@@ -82,22 +83,23 @@ func TestFieldBusySiblingIsNoDoubt(t *testing.T) {
 	for _, alias := range everybody {
 		t.Run(alias, func(t *testing.T) {
 			late := make(chan error, 1)
+			const sleeping = "FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(300)%' AND pid <> pg_backend_pid()"
 			err := f.distributed(func(d *hare.Distributed) error {
 				if err := writeAll(d); err != nil {
 					return err
 				}
 				go func() {
-					_, err := d.Client(alias).Exec(d.Context(), "INSERT INTO note (text) SELECT 'late' FROM pg_sleep(1)")
+					_, err := d.Client(alias).Exec(d.Context(), "INSERT INTO note (text) SELECT 'late' FROM pg_sleep(300)")
 					late <- err
 				}()
-				for f.count(alias, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(1)%' AND pid <> pg_backend_pid()") == 0 {
-				}
+				f.eventually("the goroutine is at work", func() bool { return f.count(alias, "SELECT count(*) "+sleeping) > 0 })
 				return nil
 			}, transactions.Wait(100*time.Millisecond))
 			wantOutcome(t, err, transactions.RolledBack)
 			if e := as[*hare.TransactionError](t, err); e.Alias != alias || !strings.Contains(e.Error(), "still at work") {
 				t.Errorf("got %v, want %s to be at work", err, alias)
 			}
+			f.exec(alias, "SELECT pg_cancel_backend(pid) "+sleeping)
 			<-late
 			f.wantNothingLeft()
 			f.wantUsable()

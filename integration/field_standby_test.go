@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/faults"
@@ -71,7 +72,7 @@ func TestFieldStandbyAndItsPromotion(t *testing.T) {
 			t.Error(err)
 		}
 	}), nil)
-	err = f.distributed(writeAll)
+	err = f.distributed(writeAll, transactions.PhaseTimeouts(transactions.Phases{Deliver: time.Minute})) // which need not pass
 	mixed := as[*transactions.MixedOutcomeError](t, err)
 	if len(mixed.RolledBack) != 1 || mixed.RolledBack[0].Alias != "b" || !strings.Contains(err.Error(), "set back") {
 		t.Errorf("got %v, want b to have lost it", err)

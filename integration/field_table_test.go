@@ -24,7 +24,7 @@ func TestFieldTableOfDecisions(t *testing.T) {
 	for range 4 {
 		wait.Go(func() {
 			for range 50 {
-				if err := f.distributed(writeAll); err != nil {
+				if err := transactions.Distributed(f.ctx, coordinator, participants, writeAll); err != nil {
 					t.Error(err)
 					return
 				}

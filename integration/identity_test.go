@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/faults"
@@ -121,7 +122,7 @@ func TestAliasLeadsElsewhere(t *testing.T) {
 			d.exec("BEGIN; INSERT INTO note (text) VALUES ('not ours'); PREPARE TRANSACTION '" + gid + "'")
 			d.own.Refuse()
 		}), nil)
-		err := f.distributed(writeAll)
+		err := f.distributed(writeAll, transactions.PhaseTimeouts(transactions.Phases{Deliver: time.Minute})) // which need not pass
 		pending := as[*transactions.PartiallyCommittedError](t, err).Pending
 		if len(pending) != 1 || pending[0].Alias != "a" || !strings.Contains(err.Error(), "leads to another database") {
 			t.Errorf("got %v, want a pending because it leads to another database", err)

@@ -177,7 +177,9 @@ func TestGaugesAreTheTruth(t *testing.T) {
 			t.Fatal(err)
 		}
 		usedNow, xactsNow, ageNow := f.preparedOnServer("a")
-		between := func(least float64, name string, most float64) bool { return least <= gauge(name) && gauge(name) <= most }
+		between := func(least float64, name string, most float64) bool {
+			return least <= gauge(name) && gauge(name) <= most
+		}
 		return used == usedNow && between(used, "slots.usage", used) && between(xacts, "oldest.xact_age", xactsNow) && between(age-1, "oldest.age", ageNow)
 	})
 	if used, xacts := gauge("slots.usage"), gauge("oldest.xact_age"); used < 2 || xacts < 20 {

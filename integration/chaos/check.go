@@ -35,6 +35,7 @@ type record struct {
 	result *result             // nil: its process died first
 	ended  time.Time           // when it was told the result
 	rows   map[string][]string // xids of the rows that it has in each database
+	hooks  map[string][]hook   // those that have run, by xid
 }
 
 // checker compares what was intended and told with what there is.
@@ -73,13 +74,16 @@ func (c *checker) report(kind string, r *record, format string, args ...any) {
 func (c *checker) readJournal() {
 	for _, l := range c.Journal {
 		if l.Intent != nil {
-			c.calls[l.Call] = &record{id: l.Call, intent: *l.Intent, rows: map[string][]string{}}
+			c.calls[l.Call] = &record{id: l.Call, intent: *l.Intent, rows: map[string][]string{}, hooks: map[string][]hook{}}
 		}
 		r := c.calls[l.Call]
 		if r == nil {
 			continue
 		}
-		if l.XID != "" {
+		switch {
+		case l.Hook != "":
+			r.hooks[l.XID] = append(r.hooks[l.XID], l.Hook)
+		case l.XID != "":
 			r.xids = append(r.xids, l.XID)
 			c.byXID[l.XID] = r
 		}
@@ -149,7 +153,7 @@ func (c *checker) checkCall(r *record) {
 		xids = append(xids, rows...)
 	}
 	if len(with) > 0 && len(without) > 0 {
-		c.report("torn", r, "%s, and it is in %v and not in %v", told(r), with, without)
+		c.report("torn", r, "%s, and it is in %v and not in %v", toldOf(r), with, without)
 		return
 	}
 	slices.Sort(xids)
@@ -157,17 +161,18 @@ func (c *checker) checkCall(r *record) {
 		c.report("two attempts were applied", r, "%q", attempts)
 	}
 	c.checkOutcome(r, len(with) > 0)
+	c.checkHooks(r, xids)
 }
 
 // checkOutcome compares what a caller was told with whether the call is in the databases.
 func (c *checker) checkOutcome(r *record, there bool) {
 	if there && r.intent.Fate != fateCommit {
-		c.report("applied although it was to fail", r, "its fate is %q, and it is in the databases; %s", r.intent.Fate, told(r))
+		c.report("applied although it was to fail", r, "its fate is %q, and it is in the databases; %s", r.intent.Fate, toldOf(r))
 	}
 	if r.result == nil {
 		return
 	}
-	switch told := told(r); {
+	switch told := toldOf(r); {
 	case r.result.committed():
 		if !there {
 			c.report("a false report", r, "%s, and it is in no database", told)
@@ -181,13 +186,29 @@ func (c *checker) checkOutcome(r *record, there bool) {
 	}
 }
 
+// checkHooks makes sure that hooks ran at most once, for the end that there was, and that the hook of an end that was reported
+// has run. xids are those of the rows that the call has.
+func (c *checker) checkHooks(r *record, xids []string) {
+	for n, xid := range r.xids {
+		ran, there := r.hooks[xid], slices.Contains(xids, xid)
+		want := hookRollback
+		if there {
+			want = hookCommit
+		}
+		due := n == len(r.xids)-1 && r.result != nil && r.result.Outcome != transactions.Ambiguous.String()
+		if due && len(ran) == 0 || len(ran) > 1 || len(ran) == 1 && ran[0] != want {
+			c.report("a wrong hook", r, "%s, and the hooks of %s that ran are %q, want %q", toldOf(r), xid, ran, want)
+		}
+	}
+}
+
 // committed says that a caller was told that its call is kept.
 func (r *result) committed() bool {
 	return r.Outcome == transactions.Committed.String() || r.Outcome == transactions.PartiallyCommitted.String()
 }
 
-// told is what a caller was told, for messages.
-func told(r *record) string {
+// toldOf is what a caller was told, for messages.
+func toldOf(r *record) string {
 	if r.result == nil {
 		return "its process died before it was told anything"
 	}
@@ -244,7 +265,7 @@ func (c *checker) checkRecovery() {
 			c.report("recovery found an outcome that cannot be", r, "%+v", *e)
 		case e.State != string(transactions.StateDone) || e.Began.IsZero() || r.result == nil || !strings.HasPrefix(e.GID, r.xids[len(r.xids)-1]):
 		case e.Began.After(r.ended) && !slices.Contains(r.result.Pending, e.GID):
-			c.report("left prepared without a word", r, "%s; recovery that began %v later found %s and has done: %s", told(r), e.Began.Sub(r.ended), e.GID, e.Action)
+			c.report("left prepared without a word", r, "%s; recovery that began %v later found %s and has done: %s", toldOf(r), e.Began.Sub(r.ended), e.GID, e.Action)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func good() *evidence {
 	e.Journal = []line{
 		{At: at, Call: "1", Intent: one},
 		{At: at, Call: "1", XID: xid1},
+		{At: at, Call: "1", XID: xid1, Hook: hookCommit},
 		{At: at.Add(time.Second), Call: "1", Result: &result{Outcome: transactions.PartiallyCommitted.String(), Pending: []string{xid1 + ":c"}}},
 		{At: at, Call: "2", Intent: two},
 		{At: at, Call: "2", XID: xid2},
@@ -78,18 +79,18 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 				h.remove()
 			}
 			e.Databases["a"].Decisions = nil
-		}, []string{"a false report"}},
+		}, []string{"a false report", "a wrong hook"}},
 		{"every database lost it, and the decision is there", func(e *evidence) {
 			for _, h := range e.Databases {
 				h.remove()
 			}
-			e.Journal[2].Result = nil
-		}, []string{"decided and not done", "decided and not done", "decided and not done"}},
+			e.Journal[3].Result = nil
+		}, []string{"a wrong hook", "decided and not done", "decided and not done", "decided and not done"}},
 		{"the caller was told it is rolled back", func(e *evidence) {
-			e.Journal[2].Result = &result{Outcome: transactions.RolledBack.String(), Pending: []string{xid1 + ":c"}}
+			e.Journal[3].Result = &result{Outcome: transactions.RolledBack.String(), Pending: []string{xid1 + ":c"}}
 		}, []string{"a false report"}},
 		{"the caller was told of a mixed end", func(e *evidence) {
-			e.Journal[2].Result = &result{Outcome: transactions.Mixed.String(), Pending: []string{xid1 + ":c"}}
+			e.Journal[3].Result = &result{Outcome: transactions.Mixed.String(), Pending: []string{xid1 + ":c"}}
 		}, []string{"an outcome that cannot be"}},
 		{"applied twice in one database", func(e *evidence) {
 			h := e.Databases["b"]
@@ -99,7 +100,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"two attempts", func(e *evidence) {
 			e.Journal = slices.Insert(e.Journal, 2, line{Call: "1", XID: "hare_dtx_a:0:3"})
 			e.Databases["b"].Ledger[0].XID = "hare_dtx_a:0:3"
-		}, []string{"two attempts were applied", "decided and not done"}},
+		}, []string{"two attempts were applied", "a wrong hook", "decided and not done"}},
 		{"a statement lost, and its row kept", func(e *evidence) { e.Databases["b"].Balances[2] -= 5 },
 			[]string{"a balance is not the sum of its ledger", "money was made or lost"}},
 		{"another amount than was meant", func(e *evidence) {
@@ -109,6 +110,12 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"a call that was never begun", func(e *evidence) { e.Journal[0].Intent = nil },
 			[]string{"a row that no call meant to write", "a row that no call meant to write", "a row that no call meant to write",
 				"recovery found what no call has left"}},
+		{"a hook that ran twice", func(e *evidence) { e.Journal = append(e.Journal, e.Journal[2]) },
+			[]string{"a wrong hook"}},
+		{"a hook that did not run", func(e *evidence) { e.Journal = slices.Delete(e.Journal, 2, 3) },
+			[]string{"a wrong hook"}},
+		{"a hook of another end", func(e *evidence) { e.Journal[2].Hook = hookRollback },
+			[]string{"a wrong hook"}},
 		{"a call that was to fail", func(e *evidence) { e.Journal[0].Intent.Fate = fateRefuse },
 			[]string{"applied although it was to fail"}},
 		{"left prepared", func(e *evidence) { e.Databases["c"].Prepared = []string{xid2 + ":c"} },
@@ -117,16 +124,16 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			[]string{"left undone"}},
 		{"recovery that did not end", func(e *evidence) { e.Unfinished = 1 },
 			[]string{"recovery did not come to its end"}},
-		{"recovery that found a part rolled back", func(e *evidence) { e.Journal[5].Recovered.State = "mixed" },
+		{"recovery that found a part rolled back", func(e *evidence) { e.Journal[6].Recovered.State = "mixed" },
 			[]string{"recovery found an outcome that cannot be"}},
-		{"a part left prepared of which the caller was not told", func(e *evidence) { e.Journal[2].Result.Pending = nil },
+		{"a part left prepared of which the caller was not told", func(e *evidence) { e.Journal[3].Result.Pending = nil },
 			[]string{"left prepared without a word"}},
 		{"a run in which nothing committed", func(e *evidence) {
 			for _, h := range e.Databases {
 				h.remove()
 				h.Decisions = nil
 			}
-			e.Journal = e.Journal[7:]
+			e.Journal = e.Journal[8:]
 		}, []string{"nothing happened"}},
 	}
 	for _, test := range tests {

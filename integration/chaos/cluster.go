@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -13,6 +14,14 @@ import (
 
 // databases are the three, each on a server of its own, by the aliases under which workers know them.
 var databases = []string{"a", "b", "c"}
+
+// quirks are settings that each server has of its own, none of which may matter.
+var quirks = map[string]map[string]string{
+	"a": {"idle_in_transaction_session_timeout": "1s"},
+	"b": {"max_prepared_transactions": "3"},
+	// A default that must not reach what has to be durable, and as late a flush as can be.
+	"c": {"synchronous_commit": "off", "wal_writer_delay": "10s"},
+}
 
 // cluster is the servers, and the network to them.
 type cluster struct {
@@ -42,12 +51,9 @@ func startCluster(ctx context.Context, o options) (*cluster, error) {
 }
 
 func (c *cluster) start(ctx context.Context, n int, o options) (err error) {
+	settings := maps.Clone(quirks[databases[n]])
 	// What is killed is processes and never the machine, whose memory keeps what was not flushed.
-	settings := map[string]string{"fsync": "off"}
-	if n == len(databases)-1 {
-		// A default that must not reach what has to be durable, and as late a flush as can be.
-		settings["synchronous_commit"], settings["wal_writer_delay"] = "off", "10s"
-	}
+	settings["fsync"] = "off"
 	c.servers[n], err = servers.Start(ctx, servers.Options{Name: "chaos-" + databases[n], Settings: settings, Life: o.time + time.Hour})
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ func (w *crew) rest() {
 // stop ends all workers in order.
 func (w *crew) stop() {
 	w.each("it did not end", func(p *process) <-chan struct{} {
-		p.orders.Close()
+		_ = p.orders.Close() // one that has ended is known to have
 		return p.ended
 	})
 }

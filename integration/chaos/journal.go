@@ -18,7 +18,8 @@ type line struct {
 	At        time.Time
 	Call      string     `json:",omitempty"`
 	Intent    *intent    `json:",omitempty"` // before the call
-	XID       string     `json:",omitempty"` // inside it, once for each attempt
+	XID       string     `json:",omitempty"` // inside it, once for each attempt, and with each hook
+	Hook      hook       `json:",omitempty"` // one has run
 	Result    *result    `json:",omitempty"` // after it
 	Recovered *recovered `json:",omitempty"` // what recovery did to one prepared transaction
 }
@@ -49,6 +50,14 @@ const (
 	fateFail    fate = "fail"    // the callback returns an error
 	fateRefuse  fate = "refuse"  // a database refuses at its end
 	fateSwallow fate = "swallow" // a statement fails, and the callback returns nil all the same
+)
+
+// hook is which of the two has run that every attempt registers on its coordinator.
+type hook string
+
+const (
+	hookCommit   hook = "commit"
+	hookRollback hook = "rollback"
 )
 
 // result is what the caller was told.

@@ -23,12 +23,12 @@ const (
 // run is the whole of it.
 func run(ctx context.Context, o options) (err error) {
 	fmt.Printf("chaos for %v with %d workers: seed %d\n", o.time, o.workers, o.seed)
-	dir, err := os.MkdirTemp("", "hare-chaos-")
+	cluster, err := startCluster(ctx, o)
+	defer func() { err = errors.Join(err, cluster.close()) }()
 	if err != nil {
 		return err
 	}
-	cluster, err := startCluster(ctx, o)
-	defer func() { err = errors.Join(err, cluster.close()) }()
+	dir, err := os.MkdirTemp("", "hare-chaos-")
 	if err != nil {
 		return err
 	}

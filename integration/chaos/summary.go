@@ -70,7 +70,7 @@ func (s summary) print(out io.Writer) {
 	}
 	fmt.Fprintf(table, "latency of a commit, median\t%v\t\n", s.percentile(50).Round(time.Millisecond))
 	fmt.Fprintf(table, "latency of a commit, 99 %%\t%v\t\n", s.percentile(99).Round(time.Millisecond))
-	table.Flush()
+	_ = table.Flush() // if it cannot be written, there is nobody to tell
 }
 
 // order gives the keys, the most frequent first.

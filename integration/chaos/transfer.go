@@ -101,8 +101,8 @@ func (i intent) options() []transactions.Option {
 	return list
 }
 
-// transfer makes a call; begun is told the xid of each attempt.
-func (i intent) transfer(ctx context.Context, call string, begun func(xid string) error) error {
+// transfer makes a call; note is given the lines of the journal about what happens inside it.
+func (i intent) transfer(ctx context.Context, call string, note func(line)) error {
 	ctx, cancel := context.WithTimeout(ctx, i.Timeout)
 	defer cancel()
 	var participants []string
@@ -112,7 +112,14 @@ func (i intent) transfer(ctx context.Context, call string, begun func(xid string
 		}
 	}
 	return transactions.Distributed(ctx, i.Coordinator, participants, func(d *hare.Distributed) error {
-		if err := begun(d.XID()); err != nil {
+		note(line{Call: call, XID: d.XID()})
+		hook := func(end hook) func(context.Context) error {
+			return func(context.Context) error { note(line{Call: call, XID: d.XID(), Hook: end}); return nil }
+		}
+		if err := transactions.OnCommit(d.Context(), hook(hookCommit), transactions.Using(i.Coordinator)); err != nil {
+			return err
+		}
+		if err := transactions.OnRollback(d.Context(), hook(hookRollback), transactions.Using(i.Coordinator)); err != nil {
 			return err
 		}
 		for _, l := range i.Legs {

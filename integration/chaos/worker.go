@@ -41,7 +41,6 @@ const callers = 2
 type worker struct {
 	assignment
 	journal *journal
-	random  *rand.Rand // of which each goroutine makes its own before it starts
 }
 
 func work(in io.Reader, out io.Writer) error {
@@ -61,13 +60,12 @@ func work(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer connections.Close()
-	w.random = rand.New(rand.NewPCG(w.Seed, uint64(w.Worker)<<32|uint64(w.Incarnation)))
 	ctx := hare.WithConnections(context.Background(), connections)
 	calling, rest := context.WithCancel(ctx)
 	recovering, stop := context.WithCancel(ctx)
 	var calls, recoveries sync.WaitGroup
 	for n := range callers {
-		random := rand.New(rand.NewPCG(w.random.Uint64(), 0))
+		random := rand.New(rand.NewPCG(w.Seed, uint64(w.Worker)<<32|uint64(w.Incarnation)<<8|uint64(n)))
 		calls.Go(func() { w.call(calling, n, random) })
 	}
 	for _, coordinator := range databases {
@@ -105,10 +103,7 @@ func (w *worker) call(ctx context.Context, caller int, random *rand.Rand) {
 		id := fmt.Sprintf("w%d.%d.%d-%d", w.Worker, w.Incarnation, caller, n)
 		w.write(line{Call: id, Intent: &i})
 		start := time.Now()
-		err := i.transfer(ctx, id, func(xid string) error {
-			w.write(line{Call: id, XID: xid})
-			return nil
-		})
+		err := i.transfer(ctx, id, w.write)
 		w.write(line{Call: id, Result: resultOf(err, time.Since(start))})
 		idle := time.Duration(random.Int64N(int64(8 * time.Millisecond)))
 		if err != nil { // a server that refuses connections is not asked without end
