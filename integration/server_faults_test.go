@@ -145,15 +145,16 @@ func (f *trio) once(alias, part string, after bool, act func() error) (done <-ch
 // wantNotRecovered runs recovery while the server of an alias does not answer.
 func (f *trio) wantNotRecovered(alias string) {
 	f.Helper()
-	report, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish(), transactions.ParticipantTimeout(time.Second))
-	if alias == coordinator {
-		if err == nil {
-			f.Errorf("recovery without its coordinator: %+v", report)
+	for limit := time.Second; ; limit *= 4 {
+		report, err := transactions.Recover(f.ctx, coordinator, transactions.OlderThan(0), transactions.Finish(), transactions.ParticipantTimeout(limit))
+		silent := slices.ContainsFunc(report.Unreachable, func(u transactions.Unreachable) bool { return u.Alias == alias && u.Err != nil })
+		switch {
+		case alias == coordinator && err == nil, err == nil && (report.Clean() || !silent), limit > 30*time.Second:
+			f.Errorf("recovery without %s: %+v, %v", alias, report, err)
+		case alias != coordinator && err != nil:
+			continue // on a busy machine the coordinator does not answer in a second either
 		}
 		return
-	}
-	if err != nil || report.Clean() || !slices.ContainsFunc(report.Unreachable, func(u transactions.Unreachable) bool { return u.Alias == alias && u.Err != nil }) {
-		f.Errorf("recovery without %s: %+v, %v", alias, report, err)
 	}
 }
 
