@@ -5,8 +5,11 @@ package integration
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +29,10 @@ func TestMain(m *testing.M) {
 	if run, ok := programs[os.Getenv(programVariable)]; ok {
 		run()
 		return
+	}
+	// The tests wait more than they work: for phases to end, for servers to start. -parallel overrides it.
+	if err := flag.Set("test.parallel", fmt.Sprint(max(8, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
 	}
 	servers.Main(m)
 }

@@ -63,11 +63,11 @@ func TestServersFail(t *testing.T) {
 			server := ownServer(t, servers.Options{Name: "faults", Fast: true})
 			shared := servers.Databases(t, 4)
 			const one = "&max_size=1"
-			trios := map[string]*trio{
-				"a": trioOf(t, shared[0]+one, database(t, server, "a")+one, shared[1]+one),
-				"c": trioOf(t, database(t, server, "c")+one, shared[2]+one, shared[3]+one),
-			}
-			for alias, f := range trios {
+			for alias, urls := range map[string][]string{
+				"a": {shared[0] + one, database(t, server, "a") + one, shared[1] + one},
+				"c": {database(t, server, "c") + one, shared[2] + one, shared[3] + one},
+			} {
+				f := trioOf(t, urls...)
 				if err := f.distributed(writeAll); err != nil { // first use
 					t.Fatal(err)
 				}
