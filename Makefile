@@ -7,7 +7,7 @@ fuzztime ?= 10s
 time ?= 60s
 seed ?=
 
-.PHONY: help demo chaos test race lint bench fuzz
+.PHONY: help demo chaos test race model lint bench fuzz
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -23,6 +23,9 @@ test: ## run every test, on three PostgreSQL servers
 
 race: ## run every test under the race detector (needs a C compiler)
 	$(servers) -n 3 -fast -- go test -race -timeout 30m ./...
+
+model: ## check the model of the distributed commit with spin, which it installs where it may (docs/protocol)
+	go run ./docs/protocol
 
 lint: ## check the code: gofmt, go vet and golangci-lint
 	@test -z "$$(gofmt -l .)" || { echo "gofmt -w is needed for:"; gofmt -l .; exit 1; }

@@ -4,18 +4,23 @@
 #define VOTED_YES(i) (kind[c*N+i] == untouched || vote[c*N+i] == yes)
 #define DIES         if :: goto dead :: skip fi
 
+inline tell(what) { said[c] = what; printf("call: returns %e\n", said[c]); rules(c) }
+
 /* branch.prepare. */
 inline prepare(i) {
   if
 #ifdef READERS
   :: kind[c*N+i] == untouched
-  :: kind[c*N+i] == reader -> tx[c*N+i] = committed; vote[c*N+i] = yes /* commitReader: there is nothing to undo */
-  :: kind[c*N+i] == reader -> tx[c*N+i] = rolledback; vote[c*N+i] = no
+  :: kind[c*N+i] == reader ->                             /* commitReader: there is nothing to undo */
+     tx[c*N+i] = committed; vote[c*N+i] = yes; printf("call: participant %d has only read, and commits\n", i)
+  :: kind[c*N+i] == reader ->
+     tx[c*N+i] = rolledback; vote[c*N+i] = no; printf("call: participant %d has only read, and cannot commit\n", i)
 #endif
 #ifdef WRITER_COMMITS_AS_READER
-  :: WROTE(i) -> d_step { tx[c*N+i] = committed; vote[c*N+i] = yes; rules(c) }
+  :: WROTE(i) ->
+     tx[c*N+i] = committed; vote[c*N+i] = yes; printf("call: participant %d commits\n", i); rules(c)
 #else
-  :: WROTE(i) -> prepareSent[c*N+i] = true
+  :: WROTE(i) -> prepareSent[c*N+i] = true; printf("call: sends PREPARE to participant %d\n", i)
 #endif
   fi
 }
@@ -25,9 +30,10 @@ inline awaitVote(i) {
 #ifdef READERS
   :: kind[c*N+i] == untouched
 #endif
-  :: d_step { WROTE(i) && vote[c*N+i] == unanswered -> vote[c*N+i] = lost } /* or late: its time is up */
+  :: d_step { WROTE(i) && vote[c*N+i] == unanswered ->    /* lost, or late: its time is up */
+       vote[c*N+i] = lost; printf("call: gives up waiting for participant %d\n", i) }
 #ifdef TAG_IGNORED
-  :: d_step { vote[c*N+i] == no -> vote[c*N+i] = yes }
+  :: d_step { vote[c*N+i] == no -> vote[c*N+i] = yes; printf("call: takes the answer of participant %d for a success\n", i) }
 #endif
   :: vote[c*N+i] != unanswered
   fi
@@ -37,9 +43,9 @@ inline awaitVote(i) {
 inline deliver(i) {
   if
   :: !WROTE(i)
-  :: WROTE(i) -> commitPrepared(i, end); mixed = mixed || end == rolledback
-  :: WROTE(i) -> commitPrepared(i, end); pending = true   /* done, but every answer was lost */
-  :: WROTE(i) -> pending = true                           /* not reached */
+  :: WROTE(i) -> commitPrepared(call, i, end); mixed = mixed || end == rolledback
+  :: WROTE(i) -> commitPrepared(call, i, end); pending = true; printf("call: has no answer from participant %d\n", i)
+  :: WROTE(i) -> pending = true; printf("call: does not reach participant %d\n", i)
   fi;
   end = open
 }
@@ -48,14 +54,14 @@ inline deliver(i) {
 inline takeBack(i) {
   if
   :: !WROTE(i) || vote[c*N+i] == no
-  :: WROTE(i) && vote[c*N+i] != no -> pending = true      /* not reached */
-  :: WROTE(i) && vote[c*N+i] == yes -> rollbackPrepared(i)
+  :: WROTE(i) && vote[c*N+i] != no -> pending = true; printf("call: does not reach participant %d\n", i)
+  :: WROTE(i) && vote[c*N+i] == yes -> rollbackPrepared(call, i)
 #ifdef GONE_WHILE_PREPARING
-  :: WROTE(i) && vote[c*N+i] == lost -> rollbackPrepared(i)
+  :: WROTE(i) && vote[c*N+i] == lost -> rollbackPrepared(call, i)
 #else
   :: d_step { WROTE(i) && vote[c*N+i] == lost -> terminated[c*N+i] = tx[c*N+i] == open };
      if                                                   /* "gone" is final when nobody can prepare it any more */
-     :: tx[c*N+i] != open -> rollbackPrepared(i)
+     :: tx[c*N+i] != open -> rollbackPrepared(call, i)
      :: pending = true
      fi
 #endif
@@ -93,14 +99,14 @@ proctype Call(byte c) {
   :: SOME(WROTE)
   :: !SOME(WROTE) ->                                      /* nobody waits: a plain COMMIT, without a row */
      if
-     :: d_step { decided[c] = true; said[c] = saidCommitted; rules(c) }
-     :: d_step { said[c] = saidAborted; rules(c) }
-     :: d_step { said[c] = saidAmbiguous; rules(c) }      /* CommitUnknownError */
+     :: atomic { decided[c] = true; tell(saidCommitted) }
+     :: atomic { tell(saidAborted) }
+     :: atomic { tell(saidAmbiguous) }                    /* CommitUnknownError */
      fi;
      goto ended
   fi;
 #endif
-  decisionSent[c] = true;                                 /* THE POINT OF NO RETURN */
+  d_step { decisionSent[c] = true; printf("call: sends the decision\n") }; /* THE POINT OF NO RETURN */
   DIES;
   if
   :: decided[c] -> goto delivering
@@ -109,7 +115,7 @@ proctype Call(byte c) {
 #else
   :: !decisionSent[c] && !decided[c] -> goto aborting     /* definitely rejected */
 #endif
-  :: skip                                                 /* unknown: lost, late, or its time is up */
+  :: printf("call: has no answer to the decision\n")      /* unknown: lost, late, or its time is up */
   fi;
 
   /* ambiguous: find out, or make it impossible */
@@ -119,8 +125,8 @@ proctype Call(byte c) {
   goto aborting;
 #endif
   if
-  :: fence(outcome)
-  :: d_step { said[c] = saidAmbiguous; rules(c) }; goto ended
+  :: fence(call, outcome)
+  :: atomic { tell(saidAmbiguous) }; goto ended
   fi;
   if
   :: outcome == commit -> goto delivering
@@ -135,21 +141,19 @@ delivering: /* all at once */
 #endif
   :: else -> break
   od;
-  atomic {
-    if
-    :: mixed -> said[c] = saidMixed
-    :: !mixed && pending -> said[c] = saidPartial
-    :: else -> said[c] = saidCommitted
-    fi;
-    rules(c)
-  };
-  if /* resolve: off the caller's path, and when every participant has confirmed */
-#ifdef DELETED_UNCONFIRMED
-  :: d_step { row[c] == commit -> row[c] = none; resolved[c] = false }
+  atomic { end = (mixed -> saidMixed : (pending -> saidPartial : saidCommitted)); tell(end); end = open };
+#if defined DELETED_UNCONFIRMED
+#define MAY_DELETE true
+#elif defined MIXED_IS_DELETED
+#define MAY_DELETE (said[c] == saidCommitted || said[c] == saidMixed && !pending)
 #else
-  :: d_step { said[c] == saidCommitted && row[c] == commit -> row[c] = none; resolved[c] = false }
-  :: d_step { said[c] == saidCommitted && row[c] == commit -> resolved[c] = true; rules(c) } /* KeepDecision */
+#define MAY_DELETE (said[c] == saidCommitted)
 #endif
+  if /* resolve: off the caller's path, and when every participant has confirmed */
+  :: d_step { MAY_DELETE && row[c] == commit ->
+       row[c] = none; resolved[c] = false; printf("call: deletes its row\n") }
+  :: d_step { said[c] == saidCommitted && row[c] == commit -> /* KeepDecision */
+       resolved[c] = true; printf("call: marks its row as resolved\n"); rules(c) }
   :: skip
   fi;
   goto ended;
@@ -162,14 +166,14 @@ aborting: /* all at once */
 #endif
   :: else -> break
   od;
-  atomic { said[c] = (pending -> saidRollbackPending : saidAborted); rules(c) };
+  atomic { end = (pending -> saidRollbackPending : saidAborted); tell(end); end = open };
 #ifdef ABORT_DELETED
-  if :: outcome == abort -> row[c] = none :: else fi;
+  d_step { if :: outcome == abort -> row[c] = none; printf("call: deletes its abort row\n") :: else fi };
 #endif
   goto ended;
 
 dead:
-  said[c] = died;
+  atomic { said[c] = died; printf("call: dies\n") };
 ended:
   atomic { /* what is of no interest any more must not tell states apart */
     outcome = none; pending = false; mixed = false;

@@ -7,7 +7,8 @@
      COORDINATORS  2: another coordinator shares the participant
      READERS       a participant may have been read only, or not been touched at all
      RETENTION     recovery removes old rows
-     BY_HAND       an operator rolls a prepared transaction back, and forgets the mixed transaction
+     OPERATOR      an operator rolls a prepared transaction back, takes a database out of the configuration and back, and
+                   forgets what recovery cannot finish
      ENDLESS       recoverers run for ever, and a participant may be down for ever
 
    and by the names of the rules to drop, which README.md lists. */
@@ -28,6 +29,8 @@ mtype = { writer, reader, untouched }                     /* what fn did in a pa
 mtype = { unanswered, yes, no, lost }                     /* a vote; lost: possibly prepared */
 mtype = { running, saidCommitted, saidAborted, saidRollbackPending, saidPartial, saidAmbiguous, saidMixed, died }
 
+mtype = { call, recoverer }                               /* who does what both can do */
+
 /* c is a coordinator and its call; participant i of it is c*N+i. */
 mtype tx[COORDINATORS*N] = open;
 mtype kind[COORDINATORS*N] = writer;
@@ -35,10 +38,11 @@ mtype vote[COORDINATORS*N] = unanswered;
 bool  prepareSent[COORDINATORS*N];                        /* PREPARE TRANSACTION is on its way */
 bool  terminated[COORDINATORS*N];                         /* the server process that would run it is told to end */
 bool  byHand[COORDINATORS*N];                             /* rolled back by an operator */
+bool  away;                                               /* no configured connection leads to the second participant */
 
 mtype row[COORDINATORS] = none;
 bool  resolved[COORDINATORS];                             /* resolved_at of a decision; an abort row is born with it */
-bool  forgotten[COORDINATORS];
+bool  forgotten[COORDINATORS];                            /* resolved_at is infinity */
 bool  decisionSent[COORDINATORS];                         /* the deciding COMMIT is on its way */
 bool  decided[COORDINATORS];                              /* it is durable, the coordinator's own writes with it */
 mtype said[COORDINATORS] = running;                       /* what the call returned */
@@ -59,9 +63,9 @@ mtype said[COORDINATORS] = running;                       /* what the call retur
 #define IS_SENT(i)       (prepareSent[c*N+i])
 #define ABORTED          (said[c] == saidAborted || said[c] == saidRollbackPending)
 #ifdef RETRY_AFTER_UNKNOWN
-#define RUNS_AGAIN       (ABORTED || said[c] == saidAmbiguous)
+#define RUNS_AGAIN       (said[c] == saidAborted || said[c] == saidAmbiguous)
 #else
-#define RUNS_AGAIN       ABORTED
+#define RUNS_AGAIN       (said[c] == saidAborted)
 #endif
 
 /* The rules, checked after every step that could break one. Each is a variable, so that a violation is reported by its
@@ -72,7 +76,7 @@ bool told_the_truth = true;            /* what the call returned is so, and stay
 bool nothing_is_left = true;           /* nothing is prepared, or becomes so, after a call that names nothing */
 bool no_effect_twice = true;           /* what is run again was not decided, and never will be */
 bool resolved_is_finished = true;      /* a resolved decision is committed everywhere */
-bool mixed_is_kept = true;             /* a mixed transaction keeps its row until an operator forgets it */
+bool mixed_is_kept = true;             /* a mixed transaction is reported until an operator forgets it */
 bool all_is_finished = true;           /* after the last fault recovery finishes everything */
 
 inline rules(c) {
@@ -107,11 +111,9 @@ byte faults = 2;
 bool down;                                                /* the second participant */
 #define CAN_FAIL         (faults > 0)
 #define FAIL             faults--
-#define IS_DOWN(i)       (i == 1 && down)
 #else
 #define CAN_FAIL         (!last)
 #define FAIL             skip
-#define IS_DOWN(i)       false
 #endif
 
 #include "recovery.pml"
@@ -130,7 +132,7 @@ init {
   atomic {
     run Servers(0);
     run Call(0);
-#ifdef BY_HAND
+#ifdef OPERATOR
     run Operator(0);
 #endif
     run Recoverer(0, false);

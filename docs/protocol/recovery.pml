@@ -2,33 +2,41 @@
 
 /* fence: an abort row under the key that the decision would need, or who has won that key. A decision in flight makes it
    wait; waiting too long is a failure of the step that it belongs to. */
-inline fence(winner) {
+inline fence(who, winner) {
+  d_step {
 #if defined NO_FENCE
-  d_step { winner = (row[c] == commit -> commit : abort) }
+    winner = (row[c] == commit -> commit : abort);
 #elif defined FENCE_DOES_NOT_WAIT
-  d_step { winner = (row[c] == commit -> commit : abort); row[c] = (row[c] == none -> abort : row[c]) }
+    winner = (row[c] == commit -> commit : abort);
+    row[c] = (row[c] == none -> abort : row[c]);
 #else
-  d_step { row[c] != inserting -> row[c] = (row[c] == none -> abort : row[c]); winner = row[c] }
+    row[c] != inserting ->
+    row[c] = (row[c] == none -> abort : row[c]);
+    winner = row[c];
 #endif
+    printf("%e %d: fences, and finds %e\n", who, _pid, winner)
+  }
 }
 
 /* commitDecided: by its transaction id "gone" is told from "committed". */
-inline commitPrepared(i, end) {
+inline commitPrepared(who, i, end) {
   d_step {
     tx[c*N+i] = (tx[c*N+i] == prepared -> committed : tx[c*N+i]);
-    rules(c);
 #ifdef GONE_IS_COMMITTED
-    end = committed
+    end = committed;
 #else
-    end = tx[c*N+i]
+    end = tx[c*N+i];
 #endif
+    printf("%e %d: COMMIT PREPARED in participant %d, which is %e\n", who, _pid, c*N+i, tx[c*N+i]);
+    rules(c)
   }
 }
 
 /* finishPrepared: what is gone was rolled back by somebody who was faster. */
-inline rollbackPrepared(i) {
+inline rollbackPrepared(who, i) {
   d_step {
     tx[c*N+i] = (tx[c*N+i] == prepared -> rolledback : tx[c*N+i]);
+    printf("%e %d: ROLLBACK PREPARED in participant %d, which is %e\n", who, _pid, c*N+i, tx[c*N+i]);
     rules(c)
   }
 }
@@ -42,11 +50,23 @@ inline rollbackPrepared(i) {
 
 inline listOne(i) {
   if
-  :: CAN_FAIL -> FAIL
-  :: IS_DOWN(i)
-  :: !IS_DOWN(i) -> reached[i] = true; listed[i] = IS_LISTED(i)
+  :: CAN_FAIL -> FAIL; unreachable = true
+#if defined ENDLESS
+  :: i == 1 && down -> unreachable = true
+  :: !(i == 1 && down) -> reached[i] = true; listed[i] = IS_LISTED(i)
+#elif defined OPERATOR
+  :: i == 1 && away                                       /* it is not configured, and nobody looks */
+  :: !(i == 1 && away) -> reached[i] = true; listed[i] = IS_LISTED(i)
+#else
+  :: reached[i] = true; listed[i] = IS_LISTED(i)
+#endif
+  fi;
+  if
+  :: listed[i] -> printf("recoverer %d: lists participant %d\n", _pid, c*N+i)
+  :: else
   fi
 }
+
 /* lookUp: the row, by its key, whatever its age and whether resolved or not. What is being inserted is not seen. */
 inline lookUp() {
   d_step {
@@ -55,7 +75,8 @@ inline lookUp() {
 #else
     found = (row[c] == inserting -> none : row[c]);
 #endif
-    unresolved = found == commit && !resolved[c]
+    unresolved = found == commit && !resolved[c];
+    printf("recoverer %d: looks the row up, and finds %e\n", _pid, found)
   }
 }
 
@@ -67,16 +88,16 @@ inline fenceAll() {
   :: CAN_FAIL -> FAIL; leaveAll()
   :: said[c] == running && !last -> leaveAll()
 #ifdef DEAD_IS_TRUSTED
-  :: said[c] != running || decided[c] -> found = abort    /* its session is gone */
+  :: said[c] != running || decided[c] -> found = abort; printf("recoverer %d: finds no session\n", _pid)
 #endif
 #if defined ONLY_DECIDED
   :: leaveAll()
 #elif defined TRUSTED_AGE
   :: found = abort
 #elif defined ANSWER_UNREAD
-  :: fence(found); found = abort
+  :: fence(recoverer, found); found = abort
 #else
-  :: fence(found)
+  :: fence(recoverer, found)
 #endif
   fi
 }
@@ -85,8 +106,8 @@ inline fenceAll() {
 inline finishOne(i) {
   if
   :: CAN_FAIL -> FAIL; reached[i] = false
-  :: found == commit -> commitPrepared(i, end); end = open
-  :: found == abort -> rollbackPrepared(i)
+  :: found == commit -> commitPrepared(recoverer, i, end); end = open
+  :: found == abort -> rollbackPrepared(recoverer, i)
   fi;
   listed[i] = false
 }
@@ -105,9 +126,9 @@ inline resolve() {
     if
     :: unresolved && EVERY(IS_VERIFIED) && row[c] == commit ->
 #ifdef RECOVERY_DELETES
-       row[c] = none
+       row[c] = none; printf("recoverer %d: deletes the row\n", _pid)
 #else
-       resolved[c] = true; rules(c)
+       resolved[c] = true; printf("recoverer %d: marks the row as resolved\n", _pid); rules(c)
 #endif
     :: else
     fi
@@ -116,28 +137,30 @@ inline resolve() {
 
 /* purge: old rows, when every database was looked at and none of them held the transaction. Rows are kept for longer than
    any process is paused and any message is under way. */
-#ifdef PURGE_YOUNG
-#define IS_OLD  (row[c] == abort || row[c] == commit && resolved[c])
+#define IS_RESOLVED (row[c] == abort || row[c] == commit && resolved[c])
+#if defined PURGE_YOUNG
+#define IS_OLD IS_RESOLVED
+#elif defined FORGOTTEN_IS_PURGED
+#define IS_OLD (IS_RESOLVED && said[c] != running && !decisionSent[c])
 #else
-#define IS_OLD  ((row[c] == abort || row[c] == commit && resolved[c]) && said[c] != running && !decisionSent[c])
+#define IS_OLD (IS_RESOLVED && said[c] != running && !decisionSent[c] && !forgotten[c])
 #endif
-#define WAS_REACHED(i) reached[i]
-#define WAS_LISTED(i)  listed[i]
 #ifdef PURGE_HELD
 #define MAY_PURGE true
 #else
-#define MAY_PURGE (EVERY(WAS_REACHED) && !held)
+#define MAY_PURGE (!unreachable && !held)
 #endif
+#define WAS_LISTED(i)  listed[i]
 
 inline purge() {
   if
-  :: d_step { old && MAY_PURGE -> row[c] = none; resolved[c] = false }
+  :: d_step { old && MAY_PURGE -> row[c] = none; resolved[c] = false; printf("recoverer %d: removes the old row\n", _pid) }
   :: skip
   fi
 }
 
 proctype Recoverer(byte c; bool last) {
-  bool listed[N], reached[N], held, unresolved, old;
+  bool listed[N], reached[N], unreachable, held, unresolved, old;
   mtype found = none, end = open;
 pass:
 #ifdef LOOKUP_FIRST
@@ -158,13 +181,13 @@ pass:
     lookUp();
 #endif
 #ifdef ALL_OR_NOTHING
-    if :: EVERY(WAS_REACHED) :: else -> goto passed fi;
+    if :: unreachable -> goto passed :: else fi;
 #endif
 #ifndef RETENTION
     if
     :: !held && !unresolved -> goto passed
-    :: held && !unresolved -> reached[0] = false; reached[N-1] = false /* of no more interest */
-    :: else
+    :: held && !unresolved -> reached[0] = false; reached[N-1] = false; unreachable = false /* of no more interest */
+    :: unresolved -> unreachable = false
     fi
 #endif
   };
@@ -182,30 +205,40 @@ pass:
 #endif
 #ifdef NO_COORDINATOR_ID
   if
-  :: d_step { tx[1-c] == prepared -> tx[1-c] = rolledback; rules((1-c)) } /* no table of this coordinator has its row */
+  :: d_step { tx[1-c] == prepared ->                      /* no table of this coordinator has its row */
+       tx[1-c] = rolledback; printf("recoverer %d: ROLLBACK PREPARED of the other coordinator's\n", _pid); rules((1-c)) }
   :: skip
   fi;
 #endif
 passed:
   atomic {
-    leaveAll(); reached[0] = false; reached[N-1] = false; held = false; unresolved = false; old = false; found = none;
+    leaveAll(); reached[0] = false; reached[N-1] = false; unreachable = false; held = false; unresolved = false; old = false; found = none;
 #ifdef ENDLESS
     goto pass
 #endif
   }
 }
 
-#ifdef BY_HAND
-/* An operator, who rolls a prepared transaction back and, when the data are repaired, forgets the mixed transaction. */
+#ifdef OPERATOR
+/* An operator. Forget refuses what can still be finished, or cannot be looked at. */
+#define IS_GIVEN_UP(i) (byHand[c*N+i] || i == 1 && away)
+#define IS_OVER(i)     (HAS_COMMITTED(i) || IS_GIVEN_UP(i))
+
 proctype Operator(byte c) {
   if
-  :: d_step { tx[c*N] == prepared -> tx[c*N] = rolledback; byHand[c*N] = true }
-  :: d_step { tx[c*N+1] == prepared -> tx[c*N+1] = rolledback; byHand[c*N+1] = true }
+  :: d_step { tx[c*N] == prepared -> tx[c*N] = rolledback; byHand[c*N] = true; printf("operator: ROLLBACK PREPARED in participant 0\n") }
+  :: d_step { tx[c*N+1] == prepared -> tx[c*N+1] = rolledback; byHand[c*N+1] = true; printf("operator: ROLLBACK PREPARED in participant 1\n") }
   :: skip
   fi;
   if
-  :: d_step { row[c] == commit && SOME(IS_BY_HAND) -> resolved[c] = true; forgotten[c] = true }
+  :: d_step { away = true; printf("operator: takes participant 1 out of the configuration\n") }
   :: skip
-  fi
+  fi;
+  if
+  :: d_step { row[c] == commit && !resolved[c] && EVERY(IS_OVER) && SOME(IS_GIVEN_UP) ->
+       resolved[c] = true; forgotten[c] = true; printf("operator: forgets it\n") }
+  :: skip
+  fi;
+  d_step { if :: away -> away = false; printf("operator: puts participant 1 back\n") :: else fi }
 }
 #endif

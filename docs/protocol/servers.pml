@@ -8,9 +8,16 @@ inline answer(p, word) {
 
 inline participant(p) {
   if
-  :: d_step { tx[p] == open && prepareSent[p] -> tx[p] = prepared; answer(p, yes); rules(c) }
-  :: d_step { tx[p] == open && prepareSent[p] -> tx[p] = rolledback; answer(p, no) } /* refused, or lost with its connection */
-  :: d_step { tx[p] == open && terminated[p] -> tx[p] = rolledback; answer(p, no) }
+  :: d_step { tx[p] == open && prepareSent[p] ->
+       tx[p] = prepared; answer(p, yes);
+       printf("participant %d: prepares\n", p);
+       rules(c) }
+  :: d_step { tx[p] == open && prepareSent[p] ->
+       tx[p] = rolledback; answer(p, no);
+       printf("participant %d: refuses to prepare, or its connection is lost before\n", p) }
+  :: d_step { tx[p] == open && terminated[p] ->
+       tx[p] = rolledback; answer(p, no);
+       printf("participant %d: the server process ends\n", p) }
   fi
 }
 
@@ -18,18 +25,31 @@ inline participant(p) {
    sees the row. */
 inline coordinator() {
   if
-  :: d_step { decisionSent[c] && row[c] == none -> row[c] = inserting }
+  :: d_step { decisionSent[c] && row[c] == none ->
+       row[c] = inserting;
+       printf("coordinator: inserts the decision\n") }
   :: d_step { decisionSent[c] && row[c] == abort ->
 #ifdef NO_SHARED_KEY
-       row[c] = commit; decided[c] = true; decisionSent[c] = false; rules(c)
+       row[c] = commit; decided[c] = true; decisionSent[c] = false;
+       printf("coordinator: commits the decision beside the abort row\n");
+       rules(c)
 #else
-       decisionSent[c] = false                            /* 23505: a definite abort */
+       decisionSent[c] = false;                           /* 23505: a definite abort */
+       printf("coordinator: refuses the decision, for its key is taken\n")
 #endif
      }
-  :: d_step { row[c] == inserting -> row[c] = commit; decided[c] = true; decisionSent[c] = false; rules(c) }
-  :: d_step { row[c] == inserting -> row[c] = none; decisionSent[c] = false } /* a deferred constraint, 40001, a crash */
+  :: d_step { row[c] == inserting ->
+       row[c] = commit; decided[c] = true; decisionSent[c] = false;
+       printf("coordinator: commits the decision\n");
+       rules(c) }
+  :: d_step { row[c] == inserting ->                      /* a deferred constraint, 40001, a crash */
+       row[c] = none; decisionSent[c] = false;
+       printf("coordinator: rolls the decision back\n") }
 #ifdef ASYNCHRONOUS_DECISION
-  :: d_step { row[c] == commit -> row[c] = none; decided[c] = false; rules(c) } /* a crash before the flush */
+  :: d_step { row[c] == commit ->
+       row[c] = none; decided[c] = false;
+       printf("coordinator: crashes, and has lost the decision\n");
+       rules(c) }
 #endif
   fi
 }

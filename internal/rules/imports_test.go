@@ -32,6 +32,8 @@ var allowed = map[string][]string{
 	"cmd/hare":   {"features", "hare", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse", "golang.org/x/term"},
 	"examples/*": {"hare", "query", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse"},
 
+	"docs/protocol": {},
+
 	"integration/servers":     {pgx, "github.com/ory/dockertest/v3"},
 	"integration/withservers": {"integration/servers"},
 	"integration/faults":      {"features", "hare/backend"},
