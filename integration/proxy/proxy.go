@@ -113,21 +113,19 @@ func (p *Proxy) strike(statement string) *Armed {
 
 // Swallow makes a black hole of the network: all connections, new ones included, stay open, and nothing comes through.
 func (p *Proxy) Swallow() {
-	p.become(swallowing)
-	p.each((*link).swallow)
+	p.become(swallowing, (*link).swallow)
 }
 
 // Stall keeps everything back, new connections included, until [Proxy.Heal], which lets it arrive late, even if the client
 // is gone by then.
-func (p *Proxy) Stall() { p.become(stalling) }
+func (p *Proxy) Stall() { p.become(stalling, func(*link) {}) }
 
 // StallAnswers does so with what the server says, and lets through what it is told.
-func (p *Proxy) StallAnswers() { p.become(stallingAnswers) }
+func (p *Proxy) StallAnswers() { p.become(stallingAnswers, func(*link) {}) }
 
 // Refuse breaks all connections, and new ones at once.
 func (p *Proxy) Refuse() {
-	p.become(refusing)
-	p.Cut()
+	p.become(refusing, (*link).cut)
 }
 
 // Cut breaks all connections that are open now.
@@ -136,11 +134,10 @@ func (p *Proxy) Cut() { p.each((*link).cut) }
 // Heal disarms all faults, lets through what was stalled and new connections, and breaks those in which something was
 // swallowed.
 func (p *Proxy) Heal() {
-	p.become(passing)
 	p.mu.Lock()
 	p.armed = nil
 	p.mu.Unlock()
-	p.each(func(l *link) {
+	p.become(passing, func(l *link) {
 		if l.isBlack() {
 			l.cut()
 		}
@@ -154,10 +151,14 @@ func (p *Proxy) count() {
 	p.trips++
 }
 
-func (p *Proxy) become(n network) {
+// become changes the network, and does something to all connections before what is stalled goes on.
+func (p *Proxy) become(n network, do func(*link)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.network = n
+	for l := range p.links {
+		do(l)
+	}
 	if p.healed != nil {
 		close(p.healed)
 		p.healed = nil
@@ -213,6 +214,9 @@ func (p *Proxy) RoundTrips() int {
 // Close breaks all connections and ends the proxy.
 func (p *Proxy) Close() {
 	p.mu.Lock()
+	for l := range p.links {
+		l.cut() // before what is stalled learns of the end
+	}
 	select {
 	case <-p.closed:
 	default:
@@ -220,7 +224,6 @@ func (p *Proxy) Close() {
 	}
 	p.mu.Unlock()
 	p.listener.Close()
-	p.Cut()
 	p.serving.Wait()
 }
 
