@@ -117,8 +117,16 @@ func (r *recovery) resolve(ctx context.Context) error {
 	if !r.finish || len(complete) == 0 {
 		return nil
 	}
-	_, err := r.conn.Exec(ctx, backend.Call{SQL: resolveSQL, Args: []any{textList(complete)}})
-	return hare.ErrorFrom(r.alias, resolveSQL, err)
+	_, err := r.write(ctx, resolveSQL, textList(complete))
+	return err
+}
+
+// write changes rows of the decisions table, within the time of one step.
+func (r *recovery) write(ctx context.Context, sql string, args ...any) (rows int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
+	defer cancel()
+	rows, err = r.conn.Exec(ctx, backend.Call{SQL: sql, Args: args})
+	return rows, hare.ErrorFrom(r.alias, sql, err)
 }
 
 // verified reports whether each participant of a decision was reached and has committed.
