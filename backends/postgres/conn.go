@@ -113,6 +113,9 @@ func (c *conn) Release() {
 		return
 	}
 	c.returned = true
+	if c.pooled != nil && c.soiled && c.reusable() && c.clean() != nil {
+		closeAtOnce(c.pooled.Conn())
+	}
 	if c.pooled != nil && c.pooled.Conn().IsClosed() {
 		// pgxpool would keep the place until the connection is cleaned up, which takes 15 seconds where the network
 		// swallows everything, and let the next caller wait for it without a bound.
@@ -120,9 +123,6 @@ func (c *conn) Release() {
 		return
 	}
 	if c.pooled != nil {
-		if c.soiled && c.reusable() && c.clean() != nil {
-			closeAtOnce(c.pooled.Conn())
-		}
 		c.pooled.Release()
 		<-c.database.inUse
 		return
