@@ -99,6 +99,34 @@ func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 	}
 }
 
+// A call at work is no reason to look again at once: on a busy system there is always one.
+func TestRecovererKeepsItsInterval(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	passes := func() (n int) {
+		for _, e := range f.plan.Events() {
+			if strings.Contains(e.SQL, "pg_try_advisory_xact_lock") {
+				n++
+			}
+		}
+		return n
+	}
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
+		if isDecision(e) && strings.Contains(e.SQL, "'commit'") {
+			f.recoverer(transactions.Interval(time.Hour))
+			f.eventually("a pass", func() bool { return passes() > 0 })
+			time.Sleep(2500 * time.Millisecond) // longer than the grace, after which it would look again
+		}
+		return nil
+	}, nil)
+	if err := f.distributed(writeAll); err != nil {
+		t.Error(err)
+	}
+	if n := passes(); n != 1 {
+		t.Errorf("%d passes, want one", n)
+	}
+}
+
 // A call whose process hangs is rolled back when it is older than OlderThan, though it is still connected.
 func TestRecovererEndsWhatIsOlder(t *testing.T) {
 	t.Parallel()

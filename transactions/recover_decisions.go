@@ -18,6 +18,7 @@ type decision struct {
 	xid          string
 	commit       bool
 	resolved     bool
+	complete     bool          // every participant was found to have committed
 	age          time.Duration // by the coordinator's clock
 	participants []prepared
 }
@@ -110,6 +111,7 @@ func (r *recovery) resolve(ctx context.Context) error {
 	var complete []any
 	for _, d := range r.decisions {
 		if d.commit && !d.resolved && r.verified(ctx, d) {
+			d.complete = true
 			complete = append(complete, d.xid)
 		}
 	}
@@ -207,6 +209,7 @@ func (r *recovery) databaseOf(p prepared) *found {
 func (r *recovery) missing(d *decision, p prepared) {
 	if r.young(d.age, false) {
 		r.report.Young++
+		r.soon = true
 		return
 	}
 	for _, u := range r.report.Unreachable {
