@@ -69,11 +69,11 @@ func TestRecovererFinishesACrash(t *testing.T) {
 	}
 }
 
-// A call that has prepared and is slow to decide is left alone, also when it has nothing to write on its coordinator, and
-// so are those after it, however often the recoverer looks.
+// A call that has prepared and is slow to decide is left alone, also when it has nothing to write on its coordinator or has
+// renamed its session there, and so are those after it, however often the recoverer looks.
 func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 	t.Parallel()
-	for name, writes := range map[string][]string{"writes everywhere": everybody, "writes on participants only": participants} {
+	for name, writes := range map[string][]string{"writes everywhere": everybody, "writes on participants only": participants, "renamed": everybody} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newTrio(t, "")
@@ -86,7 +86,15 @@ func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 				}
 				return nil
 			}, nil)
-			if err := f.distributed(func(d *hare.Distributed) error { return write(d, "slow", writes...) }); err != nil {
+			err := f.distributed(func(d *hare.Distributed) error {
+				if name == "renamed" {
+					if _, err := d.Client(coordinator).Exec(d.Context(), "SET application_name = 'mine'"); err != nil {
+						return err
+					}
+				}
+				return write(d, "slow", writes...)
+			})
+			if err != nil {
 				t.Error(err)
 			}
 			f.plan.Set(nil, nil)

@@ -104,6 +104,9 @@ func (c *conn) Status() backend.Status {
 	return c.session.status()
 }
 
+// Setting is what the server last reported of a setting.
+func (c *conn) Setting(name string) string { return c.pg.ParameterStatus(name) }
+
 // abandonTime is how long a connection that was given up keeps its place in the pool, while it tells the server so.
 const abandonTime = time.Second
 
