@@ -137,6 +137,38 @@ func TestBlackHoleOfTheCoordinatorInRecovery(t *testing.T) {
 	}
 }
 
+// What recovery writes in the end has the same limit: a coordinator that swallows it holds nobody up.
+func TestBlackHoleWhenRecoveryIsDone(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second
+	for name, from := range map[string]string{"when it is told that all is done": "SET resolved_at = clock_timestamp()", "when it is told to forget": "'infinity'"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newTrio(t, "")
+			f.crash(isCommitPrepared)
+			xid, _, _ := strings.Cut(f.prepared("b")[0], ":b")
+			opts := []transactions.RecoverOption{transactions.OlderThan(0), transactions.Finish(), transactions.ParticipantTimeout(limit)}
+			if strings.Contains(from, "infinity") {
+				f.exec("b", fmt.Sprintf("ROLLBACK PREPARED '%s'", f.prepared("b")[0]))
+				f.recover(transactions.Finish())
+				opts = append(opts, transactions.Forget(xid))
+			}
+			calls := f.failFrom("c", from, (*proxy.Proxy).Swallow)
+			ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
+			defer cancel()
+			start := time.Now()
+			if _, err := transactions.Recover(ctx, coordinator, opts...); err == nil {
+				t.Error("recovery took the silence for an answer")
+			}
+			wantQuick(t, start, 2*limit+slack)
+			if calls() == 0 {
+				t.Error("the network did not fail")
+			}
+			f.plan.Set(nil, nil)
+		})
+	}
+}
+
 // A live call whose database swallows everything, or cannot be reached any more, ends within its phases, and says what it
 // knows: a message that could not even be sent has no effect.
 //

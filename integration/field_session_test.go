@@ -144,3 +144,30 @@ func TestFieldTransactionLockOutlivesItsSession(t *testing.T) {
 	}
 	f.wantCounts(1, 1, 1)
 }
+
+// A process that is suspended in its commit finds its time over, and nobody at the other end of its connection: the ROLLBACK
+// on it is bounded, too.
+func TestRollbackOfADeadConnectionIsBounded(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.plan.Set(func(ctx context.Context, e faults.Event) error {
+		switch {
+		case e.Alias != coordinator:
+		case isDecision(e):
+			<-ctx.Done() // and goes on, too late
+		case e.SQL == "ROLLBACK":
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Minute):
+				t.Error("the ROLLBACK has no bound")
+			}
+		}
+		return nil
+	}, nil)
+	err := f.distributed(writeAll, transactions.PhaseTimeouts(transactions.Phases{Decide: time.Second}))
+	f.plan.Set(nil, nil)
+	wantOutcome(t, err, transactions.RolledBack)
+	f.wantNothingPrepared()
+	f.wantCounts(0, 0, 0)
+}

@@ -78,10 +78,13 @@ func TestRecoveryIsSeen(t *testing.T) {
 	pass() // a report
 	s.wantPasses(map[string]float64{"result=left": 1}, "")
 	s.wantGauges(1, 1, 0, 0, 0)
+	pass(transactions.OlderThan(time.Hour)) // it is left to its call, and nobody's concern
+	s.wantPasses(map[string]float64{"result=left": 1, "result=clean": 1}, "")
+	s.wantGauges(0, 0, 0, 0, 0)
 
 	s.plan.Set(always(s.alias("b"), "", "dial"), nil)
 	pass(transactions.Finish())
-	s.wantPasses(map[string]float64{"result=left": 2}, "")
+	s.wantPasses(map[string]float64{"result=left": 2, "result=clean": 1}, "")
 	s.wantGauges(1, 0, 1, 0, 1)
 	if got, there := s.metric("hare.prepared.slots.usage", "hare.database", "b")["coordinator=c"]; there {
 		t.Errorf("%v slots are in use in a database that does not answer", got)
@@ -92,12 +95,12 @@ func TestRecoveryIsSeen(t *testing.T) {
 		t.Error("a pass without the coordinator succeeds")
 	}
 	s.plan.Set(nil, nil)
-	s.wantPasses(map[string]float64{"result=left": 2, "result=failed": 1}, "")
+	s.wantPasses(map[string]float64{"result=left": 2, "result=failed": 1, "result=clean": 1}, "")
 	s.wantGauges(1, 0, 1, 0, 1)
 
 	var log lines
 	pass(transactions.Finish(), transactions.RecoverLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	s.wantPasses(map[string]float64{"result=left": 2, "result=failed": 1, "result=clean": 1}, ", hare.recovery.finish")
+	s.wantPasses(map[string]float64{"result=left": 2, "result=failed": 1, "result=clean": 2}, ", hare.recovery.finish")
 	s.wantGauges(0, 0, 0, 0, 0)
 	if log.count("xid="+xid) != 1 || log.count("msg=\"distributed recovery: finished\"") != 1 || log.count("coordinator="+s.alias("c")) != 1 {
 		t.Errorf("the log of recovery is:\n%s", &log)

@@ -69,11 +69,11 @@ func TestRecovererFinishesACrash(t *testing.T) {
 	}
 }
 
-// A call that has prepared and is slow to decide is left alone, also when it has nothing to write on its coordinator, and
-// so are those after it, however often the recoverer looks.
+// A call that has prepared and is slow to decide is left alone, also when it has nothing to write on its coordinator or has
+// renamed its session there, and so are those after it, however often the recoverer looks.
 func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 	t.Parallel()
-	for name, writes := range map[string][]string{"writes everywhere": everybody, "writes on participants only": participants} {
+	for name, writes := range map[string][]string{"writes everywhere": everybody, "writes on participants only": participants, "renamed": everybody} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newTrio(t, "")
@@ -86,7 +86,15 @@ func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 				}
 				return nil
 			}, nil)
-			if err := f.distributed(func(d *hare.Distributed) error { return write(d, "slow", writes...) }); err != nil {
+			err := f.distributed(func(d *hare.Distributed) error {
+				if name == "renamed" {
+					if _, err := d.Client(coordinator).Exec(d.Context(), "SET application_name = 'mine'"); err != nil {
+						return err
+					}
+				}
+				return write(d, "slow", writes...)
+			})
+			if err != nil {
 				t.Error(err)
 			}
 			f.plan.Set(nil, nil)
@@ -96,6 +104,34 @@ func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A call at work is no reason to look again at once: on a busy system there is always one.
+func TestRecovererKeepsItsInterval(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	passes := func() (n int) {
+		for _, e := range f.plan.Events() {
+			if strings.Contains(e.SQL, "pg_try_advisory_xact_lock") {
+				n++
+			}
+		}
+		return n
+	}
+	f.plan.Set(func(_ context.Context, e faults.Event) error {
+		if isDecision(e) && strings.Contains(e.SQL, "'commit'") {
+			f.recoverer(transactions.Interval(time.Hour))
+			f.eventually("a pass", func() bool { return passes() > 0 })
+			time.Sleep(2500 * time.Millisecond) // longer than the grace, after which it would look again
+		}
+		return nil
+	}, nil)
+	if err := f.distributed(writeAll); err != nil {
+		t.Error(err)
+	}
+	if n := passes(); n != 1 {
+		t.Errorf("%d passes, want one", n)
 	}
 }
 

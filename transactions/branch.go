@@ -33,6 +33,7 @@ type branch struct {
 	server *server
 	tx     *session.Session
 	gid    string
+	worker string // the name of the server process that works on it
 	vote   vote
 	xact   prepared // what it prepared, once vote is votePrepared
 }
@@ -111,8 +112,9 @@ func (c *call) open(ctx context.Context) (err error) {
 	options := c.set.session()
 	// While a branch is at work its server process can be found by this name, on any connection of the same role:
 	// that tells a PREPARE that is still under way from one that will never come.
-	options.AfterBegin = []string{"SET LOCAL application_name = " + literal(applicationName(unique))}
+	options.AfterBegin = []string{nameWorker(applicationName(unique))}
 	for _, b := range sorted {
+		b.worker = applicationName(unique)
 		err := c.part(ctx, b, phaseOpen, func(ctx context.Context) (err error) {
 			b.tx, err = session.Open(ctx, b.alias, b.db, options)
 			return hare.ErrorFrom(b.alias, "", err)
@@ -136,6 +138,19 @@ func (c *call) open(ctx context.Context) (err error) {
 
 // applicationName is the name that the server processes of a distributed transaction have while they work on it.
 func applicationName(unique string) string { return "hare_dtx:" + unique }
+
+func nameWorker(name string) string { return "SET LOCAL application_name = " + literal(name) }
+
+// rename gives the server process its name again if fn has changed it (SET, RESET ALL). It must have it before a PREPARE is
+// sent: one that is still on the network when the call ends is kept from landing by ending whoever has the name.
+func (b *branch) rename(ctx context.Context) error {
+	conn := b.tx.Conn()
+	if conn.Setting("application_name") == b.worker {
+		return nil
+	}
+	_, err := conn.Control(ctx, nameWorker(b.worker))
+	return hare.ErrorFrom(b.alias, nameWorker(b.worker), err)
+}
 
 // release gives every connection back; a transaction that is still open on one is rolled back by closing it.
 func (c *call) release() {

@@ -153,17 +153,24 @@ ON CONFLICT (xid) DO UPDATE SET outcome = d.outcome RETURNING d.outcome`,
 		decisionsTable, literal(xid), literal(coordinator))
 }
 
-// fenceWait bounds one attempt of the fence at waiting for a decision in flight.
-const fenceWait = 5 * time.Second
+// fenceWait bounds one attempt of the fence at waiting for a decision in flight: half of the time that is left, so that the
+// server gives up first, and the connection can be used for what comes next.
+func fenceWait(ctx context.Context) time.Duration {
+	const most = 5 * time.Second
+	if deadline, ok := ctx.Deadline(); ok {
+		return max(min(time.Until(deadline)/2, most), time.Millisecond)
+	}
+	return most
+}
 
 // fence makes sure that a transaction that is not decided never will be: it commits an abort row under the xid that a
 // decision would need, or finds the decision there. committed says which. After it the answer can never change.
 //
-// A decision in flight makes the insert wait for its end, for at most fenceWait: then the error is a time-out, and the
+// A decision in flight makes the insert wait for its end, for a while: then the error is a time-out, and the
 // fence may be tried again. The connection must be idle, and is idle afterwards unless the error says otherwise.
 func fence(ctx context.Context, conn backend.Conn, xid, coordinator string) (committed bool, err error) {
 	answer, err := conn.Control(ctx, beginWrite,
-		fmt.Sprintf("SET LOCAL lock_timeout = %d", fenceWait.Milliseconds()), "SET LOCAL synchronous_commit = on",
+		fmt.Sprintf("SET LOCAL lock_timeout = %d", fenceWait(ctx).Milliseconds()), "SET LOCAL synchronous_commit = on",
 		insertAbort(xid, coordinator), "COMMIT")
 	if err != nil {
 		_, _ = conn.Control(ctx, "ROLLBACK")

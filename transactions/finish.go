@@ -112,16 +112,10 @@ func (b *branch) rollbackPrepared(ctx context.Context, conn backend.Conn) error 
 	return nil // recovery was faster
 }
 
-// workerName is the name of the server process that works on the branch.
-func (b *branch) workerName() string {
-	end := len(b.gid) - len(b.alias) - 1
-	return applicationName(b.gid[end-uniqueHex : end])
-}
-
 // rollbackPossiblyPrepared is the same when the answer to PREPARE was lost. "Does not exist" is final only when nobody can
 // prepare it any more.
 func (b *branch) rollbackPossiblyPrepared(ctx context.Context, conn backend.Conn) error {
-	if err := terminateWorkers(ctx, conn, b.workerName()); err != nil {
+	if err := terminateWorkers(ctx, conn, b.worker); err != nil {
 		return err
 	}
 	return b.rollbackPrepared(ctx, conn)

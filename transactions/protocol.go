@@ -47,6 +47,9 @@ func (c *call) show(ctx context.Context) error {
 	if !slices.ContainsFunc(c.participants(), func(b *branch) bool { return b.tx.Begun() }) {
 		return nil
 	}
+	if c.coordinator.tx.Begun() {
+		return c.coordinator.rename(ctx)
+	}
 	return hare.ErrorFrom(c.coordinator.alias, "BEGIN", c.coordinator.tx.Begin(ctx))
 }
 
@@ -70,9 +73,10 @@ func (b *branch) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	// The name by which a PREPARE that is still under way is found may have been changed by fn: SET, RESET ALL.
-	named := "SET LOCAL application_name = " + literal(b.workerName())
-	row, outcome, err := b.tx.Prepare(ctx, named, xactSQL, "PREPARE TRANSACTION "+literal(b.gid))
+	if err := b.rename(ctx); err != nil {
+		return err
+	}
+	row, outcome, err := b.tx.Prepare(ctx, xactSQL, "PREPARE TRANSACTION "+literal(b.gid))
 	switch outcome {
 	case session.Done:
 		b.vote = votePrepared

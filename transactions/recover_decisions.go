@@ -18,6 +18,7 @@ type decision struct {
 	xid          string
 	commit       bool
 	resolved     bool
+	complete     bool          // every participant was found to have committed
 	age          time.Duration // by the coordinator's clock
 	participants []prepared
 }
@@ -110,6 +111,7 @@ func (r *recovery) resolve(ctx context.Context) error {
 	var complete []any
 	for _, d := range r.decisions {
 		if d.commit && !d.resolved && r.verified(ctx, d) {
+			d.complete = true
 			complete = append(complete, d.xid)
 		}
 	}
@@ -117,8 +119,16 @@ func (r *recovery) resolve(ctx context.Context) error {
 	if !r.finish || len(complete) == 0 {
 		return nil
 	}
-	_, err := r.conn.Exec(ctx, backend.Call{SQL: resolveSQL, Args: []any{textList(complete)}})
-	return hare.ErrorFrom(r.alias, resolveSQL, err)
+	_, err := r.write(ctx, resolveSQL, textList(complete))
+	return err
+}
+
+// write changes rows of the decisions table, within the time of one step.
+func (r *recovery) write(ctx context.Context, sql string, args ...any) (rows int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
+	defer cancel()
+	rows, err = r.conn.Exec(ctx, backend.Call{SQL: sql, Args: args})
+	return rows, hare.ErrorFrom(r.alias, sql, err)
 }
 
 // verified reports whether each participant of a decision was reached and has committed.
@@ -199,6 +209,7 @@ func (r *recovery) databaseOf(p prepared) *found {
 func (r *recovery) missing(d *decision, p prepared) {
 	if r.young(d.age, false) {
 		r.report.Young++
+		r.soon = true
 		return
 	}
 	for _, u := range r.report.Unreachable {

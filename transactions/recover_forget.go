@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/hare-go/hare/hare"
-	"github.com/hare-go/hare/hare/backend"
 )
 
 // How rows of the decisions table are let go: old ones, and the one that an operator gives up.
@@ -41,9 +40,8 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	if !r.finish {
 		return nil
 	}
-	_, err := r.conn.Exec(ctx, backend.Call{SQL: forgetSQL, Args: []any{d.xid}})
-	if err != nil {
-		return hare.ErrorFrom(r.alias, forgetSQL, err)
+	if _, err := r.write(ctx, forgetSQL, d.xid); err != nil {
+		return err
 	}
 	for i := range r.report.Entries {
 		r.report.Entries[i].State = StateForgotten
@@ -71,19 +69,13 @@ func (r *recovery) purge(ctx context.Context) error {
 		}
 	}
 	for {
-		n, err := r.purgeSome(ctx, held)
+		n, err := r.write(ctx, purgeSQL, r.retention.Seconds(), `hare\_dtx\_%:`+r.id+`:%`, textList(held), int64(purgeBatch))
 		if err != nil {
-			return hare.ErrorFrom(r.alias, purgeSQL, err)
+			return err
 		}
 		r.report.Purged += int(n)
 		if n < purgeBatch {
 			return nil
 		}
 	}
-}
-
-func (r *recovery) purgeSome(ctx context.Context, held []any) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
-	defer cancel()
-	return r.conn.Exec(ctx, backend.Call{SQL: purgeSQL, Args: []any{r.retention.Seconds(), `hare\_dtx\_%:` + r.id + `:%`, textList(held), int64(purgeBatch)}})
 }

@@ -175,10 +175,12 @@ func (r *recovery) findLive(ctx context.Context) error {
 	return nil
 }
 
+// close gives all connections back at once: each may take a while to find that nobody answers.
 func (r *recovery) close() {
-	for _, f := range r.found {
+	together(r.found, func(f *found) error {
 		f.release()
-	}
+		return nil
+	})
 }
 
 func (f *found) release() {

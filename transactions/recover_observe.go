@@ -54,10 +54,13 @@ func (r *recovery) observe(ctx context.Context, err error) {
 
 // note keeps what a pass has found for the gauges.
 func (s *passes) note(r *recovery) {
-	p := &lastPass{success: time.Now(), report: r.report, unresolved: r.report.Unresolved, left: map[State]int{}}
+	p := &lastPass{success: time.Now(), report: r.report, left: map[State]int{}}
 	p.until = p.success.Add(max(gaugeLife, 3*r.interval))
-	if r.finish {
-		p.unresolved -= r.report.Resolved
+	for _, d := range r.decisions {
+		// On a busy system there is always a call that is just delivering: it is nobody's concern.
+		if d.commit && !d.resolved && !(d.complete && r.finish) && !r.young(d.age, false) {
+			p.unresolved++
+		}
 	}
 	for _, e := range r.report.Entries {
 		p.left[e.State]++

@@ -35,6 +35,7 @@ func (r *recovery) fenceAll(ctx context.Context, finish bool) {
 			switch {
 			case r.leaves(e):
 				r.report.Young++
+				r.soon = r.soon || !e.Live
 			case d == nil && finish:
 				r.fence(ctx, e)
 			case d == nil && e.Live:

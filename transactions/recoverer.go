@@ -74,7 +74,8 @@ type recoverer struct {
 	told        map[string]bool // the failures of the last pass
 }
 
-// pass is one recovery, if nobody else is at one. soon says that something was found that is still too young.
+// pass is one recovery, if nobody else is at one. soon says that something was found that is still too young, and that no
+// call at work will finish: on a busy system there is always one of those.
 func (w *recoverer) pass(whole context.Context) (soon bool) {
 	ctx, cancel := context.WithTimeout(whole, passTimes*w.set.participantTime)
 	defer cancel()
@@ -86,17 +87,18 @@ func (w *recoverer) pass(whole context.Context) (soon bool) {
 	if err != nil && whole.Err() == nil {
 		countPass(ctx, w.client.Alias(), resultFailed)
 	}
+	r := &recovery{}
 	var report Report
 	if err == nil {
 		defer unlock()
-		r := &recovery{recoverSettings: w.set, grace: min(recovererGrace, w.set.olderThan), background: true, keepOld: time.Since(w.purged) < purgeEvery}
+		r = &recovery{recoverSettings: w.set, grace: min(recovererGrace, w.set.olderThan), background: true, keepOld: time.Since(w.purged) < purgeEvery}
 		report, err = r.run(ctx, w.connections, w.client)
 		if err == nil && !r.keepOld {
 			w.purged = time.Now()
 		}
 	}
 	w.tell(whole, report, err)
-	return report.Young > 0
+	return r.soon
 }
 
 // recovererLock is the key of the advisory lock, "hare_rec" in ASCII. Such locks are a database's own.

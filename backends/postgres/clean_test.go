@@ -2,8 +2,10 @@ package postgres_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/integration/servers"
 )
 
@@ -81,4 +83,29 @@ func TestLastingAndBroken(t *testing.T) {
 		t.Error("the session is used again")
 	}
 	same(t, "lock_timeout", any("0"), value(t, again, "SELECT current_setting('lock_timeout')"))
+}
+
+// TestLastingAndSilent: a session that cannot be cleaned, because the network swallows everything on it, does not keep its
+// place in the pool either.
+func TestLastingAndSilent(t *testing.T) {
+	t.Parallel()
+	address := servers.Database(t)
+	p := newProxy(t, address)
+	db := open(t, through(t, address, p.Host()), "max_size=1", "pool_acquire_timeout=10s")
+	conn := acquire(t, db)
+	if _, err := conn.Exec(t.Context(), backend.Call{SQL: "SET lock_timeout = 1", Lasting: true}); err != nil {
+		t.Fatal(err)
+	}
+	p.Arm(proxy.Fault{Do: proxy.Swallow})
+	conn.Release()
+	start := time.Now()
+	again, err := db.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, again, "SELECT 1")
+	again.Release()
+	if took := time.Since(start); took > 12*time.Second {
+		t.Errorf("the pool of one had no connection for %s", took)
+	}
 }

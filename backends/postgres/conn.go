@@ -104,6 +104,9 @@ func (c *conn) Status() backend.Status {
 	return c.session.status()
 }
 
+// Setting is what the server last reported of a setting.
+func (c *conn) Setting(name string) string { return c.pg.ParameterStatus(name) }
+
 // abandonTime is how long a connection that was given up keeps its place in the pool, while it tells the server so.
 const abandonTime = time.Second
 
@@ -113,6 +116,9 @@ func (c *conn) Release() {
 		return
 	}
 	c.returned = true
+	if c.pooled != nil && c.soiled && c.reusable() && c.clean() != nil {
+		closeAtOnce(c.pooled.Conn())
+	}
 	if c.pooled != nil && c.pooled.Conn().IsClosed() {
 		// pgxpool would keep the place until the connection is cleaned up, which takes 15 seconds where the network
 		// swallows everything, and let the next caller wait for it without a bound.
@@ -120,9 +126,6 @@ func (c *conn) Release() {
 		return
 	}
 	if c.pooled != nil {
-		if c.soiled && c.reusable() && c.clean() != nil {
-			closeAtOnce(c.pooled.Conn())
-		}
 		c.pooled.Release()
 		<-c.database.inUse
 		return

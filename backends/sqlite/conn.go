@@ -53,6 +53,9 @@ func (c *conn) Control(ctx context.Context, statements ...string) (backend.Answe
 	return c.session.control(ctx, statements)
 }
 
+// Setting is empty: SQLite reports no settings.
+func (c *conn) Setting(string) string { return "" }
+
 // Status is the transaction status after the last statement.
 func (c *conn) Status() backend.Status {
 	if c.returned {

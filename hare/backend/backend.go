@@ -61,6 +61,8 @@ type Conn interface {
 	Control(ctx context.Context, statements ...string) (Answer, error)
 	// Status is the transaction status after the last answer of the server.
 	Status() Status
+	// Setting is the present value of a setting that the server reports with its answers whenever it changes, or empty.
+	Setting(name string) string
 	// Release gives the connection back: to the pool when it is idle and clean, else it is closed.
 	Release()
 	// Discard closes the connection at once without waiting for the server.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"time"
 
 	"github.com/hare-go/hare/hare/backend"
 )
@@ -124,6 +125,9 @@ func (s *Session) Rollback(ctx context.Context) error {
 	return err
 }
 
+// undoTime bounds a ROLLBACK: a connection that does not answer it is closed, which rolls back as well.
+const undoTime = 5 * time.Second
+
 // undo sends ROLLBACK where there is something to roll back, and closes the connection when that fails.
 func (s *Session) undo(ctx context.Context) error {
 	switch s.conn.Status() {
@@ -134,6 +138,8 @@ func (s *Session) undo(ctx context.Context) error {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
+	ctx, cancel := context.WithTimeout(ctx, undoTime)
+	defer cancel()
 	_, err := s.conn.Control(ctx, "ROLLBACK")
 	if err != nil {
 		s.conn.Discard()
