@@ -115,7 +115,8 @@ func TestFieldDecisionWaitsForItsParticipant(t *testing.T) {
 	network := f.through("b")["b"]
 	network.Refuse()
 	for range 10 {
-		report := f.recover(transactions.Finish(), transactions.Retention(0))
+		f.pass()
+		report := f.recover(transactions.Finish())
 		if e := entryOf(t, report, "b"); e.State != transactions.StateFailed || report.Clean() || report.Resolved != 0 || len(report.Unreachable) != 1 {
 			t.Errorf("recovery without b: %+v", report)
 		}

@@ -253,6 +253,12 @@ func (f *trio) decisions(where string) int64 {
 	return f.count("c", "SELECT count(*) FROM public.hare_distributed_decisions WHERE "+where)
 }
 
+// pass lets eight days pass for the decisions, which is longer than resolved ones are kept.
+func (f *trio) pass() {
+	f.Helper()
+	f.exec("c", "UPDATE public.hare_distributed_decisions SET created_at = created_at - interval '8 days', resolved_at = resolved_at - interval '8 days'")
+}
+
 // recover runs recovery at age 0 and returns its report.
 func (f *trio) recover(opts ...transactions.RecoverOption) transactions.Report {
 	f.Helper()

@@ -92,12 +92,35 @@ func TestForgottenDecisionIsKept(t *testing.T) {
 	}
 	recoverWithout()
 	recoverWithout(transactions.Forget(xid))
-	if report := recoverWithout(transactions.Retention(0)); !report.Clean() || report.Purged != 0 {
+	f.pass()
+	if report := recoverWithout(); !report.Clean() || report.Purged != 0 {
 		t.Errorf("forgotten: %+v", report)
 	}
-	if report := f.recover(transactions.Finish(), transactions.Retention(0)); len(report.Entries) != 1 || !report.Clean() {
+	if report := f.recover(transactions.Finish()); len(report.Entries) != 1 || !report.Clean() {
 		t.Errorf("the database is back: %+v", report)
 	}
 	f.wantCounts(1, 1, 1)
 	f.wantNothingPrepared()
+}
+
+// A row that cannot be read costs only itself.
+func TestAnUnreadableDecision(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.crash(isCommitPrepared)
+	unreadable := strings.TrimSuffix(f.prepared("b")[0], ":b")
+	f.exec("c", "UPDATE public.hare_distributed_decisions SET participants = '{}'")
+	f.crash(isDecision)
+	report := f.recover(transactions.Finish())
+	failed := 0
+	for _, e := range report.Entries {
+		if e.State == transactions.StateFailed && e.XID == unreadable && e.Err != nil {
+			failed++
+		}
+	}
+	if failed != 1 || report.Clean() || f.decisions("resolved_at IS NULL") != 1 {
+		t.Errorf("recovery: %+v", report)
+	}
+	f.wantNothingPrepared()
+	f.wantCounts(1, 1, 1)
 }

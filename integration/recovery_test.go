@@ -241,7 +241,8 @@ func TestOldRowsArePurged(t *testing.T) {
 	if report := f.recover(transactions.Finish(), transactions.Retention(time.Hour)); report.Purged != 0 {
 		t.Errorf("purged %d rows that are not old", report.Purged)
 	}
-	if report := f.recover(transactions.Finish(), transactions.Retention(0)); report.Purged != 1 {
+	f.pass()
+	if report := f.recover(transactions.Finish()); report.Purged != 1 {
 		t.Errorf("purged %d rows, want the abort row", report.Purged)
 	}
 }

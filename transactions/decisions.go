@@ -166,11 +166,11 @@ func fenceWait(ctx context.Context) time.Duration {
 // fence makes sure that a transaction that is not decided never will be: it commits an abort row under the xid that a
 // decision would need, or finds the decision there. committed says which. After it the answer can never change.
 //
-// A decision in flight makes the insert wait for its end, for a while: then the error is a time-out, and the
+// A decision in flight makes the insert wait for its end, for as long as wait: then the error is a time-out, and the
 // fence may be tried again. The connection must be idle, and is idle afterwards unless the error says otherwise.
-func fence(ctx context.Context, conn backend.Conn, xid, coordinator string) (committed bool, err error) {
+func fence(ctx context.Context, conn backend.Conn, xid, coordinator string, wait time.Duration) (committed bool, err error) {
 	answer, err := conn.Control(ctx, beginWrite,
-		fmt.Sprintf("SET LOCAL lock_timeout = %d", fenceWait(ctx).Milliseconds()), "SET LOCAL synchronous_commit = on",
+		fmt.Sprintf("SET LOCAL lock_timeout = %d", wait.Milliseconds()), "SET LOCAL synchronous_commit = on",
 		insertAbort(xid, coordinator), "COMMIT")
 	if err != nil {
 		_, _ = conn.Control(ctx, "ROLLBACK")

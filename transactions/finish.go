@@ -17,8 +17,10 @@ var (
 	errRolledBack = errors.New("its prepared transaction is gone without a commit although the decision is to commit")
 	// errLost is an errRolledBack whose somebody is the server itself.
 	errLost = fmt.Errorf("the server has been set back to a time before it (an older backup, or a standby that lacked it): %w", errRolledBack)
-	// errFailedOver: the prepared transaction is gone, and the server that would know whether it was committed is no more.
-	errFailedOver = errors.New("another server has taken over since it was prepared, and it is not there: whether it was committed or lost cannot be known")
+	// errUnknowable: the prepared transaction is gone, and its server does not know whether it was committed.
+	errUnknowable = errors.New("whether it was committed or lost cannot be known")
+	errFailedOver = fmt.Errorf("another server has taken over since it was prepared, and it is not there: %w", errUnknowable)
+	errTooOld     = fmt.Errorf("it was prepared so long ago that its server has forgotten its end: %w", errUnknowable)
 	// errGone: there is no prepared transaction of that GID.
 	errGone = errors.New("there is no prepared transaction of that GID")
 	// errAtWork: the server process that prepares has not ended yet.
@@ -72,6 +74,8 @@ func gone(ctx context.Context, conn backend.Conn, p prepared) error {
 		return errFailedOver
 	case status == "in progress":
 		return errAtWork // somebody is committing it at this moment
+	case status == "":
+		return errTooOld
 	}
 	return nil
 }
@@ -169,7 +173,7 @@ func (b *branch) retry(ctx context.Context, operation string, act func(context.C
 
 // final reports whether trying again would find the same.
 func final(err error) bool {
-	return errors.Is(err, errRolledBack) || errors.Is(err, errFailedOver) || errors.Is(err, errOtherServer)
+	return errors.Is(err, errRolledBack) || errors.Is(err, errUnknowable) || errors.Is(err, errOtherServer)
 }
 
 // once runs act on a new connection, after making sure that it leads to the database that took part.

@@ -220,7 +220,7 @@ func (c *call) fence(ctx context.Context) (committed bool, err error) {
 	defer cancel()
 	err = c.part(inTime, c.coordinator, phaseFence, func(ctx context.Context) error {
 		return c.coordinator.retry(ctx, "fence", func(ctx context.Context, conn backend.Conn) (err error) {
-			committed, err = fence(ctx, conn, c.xid, c.coordinator.alias)
+			committed, err = fence(ctx, conn, c.xid, c.coordinator.alias, fenceWait(ctx))
 			return err
 		})
 	})

@@ -68,6 +68,7 @@ type recovery struct {
 	grace      time.Duration // how long what no living call owns is left alone
 	background bool          // the run is a pass of RunRecoverer
 	keepOld    bool          // old rows are not looked for
+	hanging    bool          // a decision hangs in its COMMIT: the fence has waited for one long enough, and waits for no other
 	soon       bool          // something is young that no living call is known to own
 
 	alias     string

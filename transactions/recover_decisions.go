@@ -21,6 +21,7 @@ type decision struct {
 	complete     bool          // every participant was found to have committed
 	age          time.Duration // by the coordinator's clock
 	participants []prepared
+	unreadable   error // why participants are not known
 }
 
 func (d *decision) participant(gid string) (prepared, bool) {
@@ -68,7 +69,7 @@ func (r *recovery) lookUp(ctx context.Context) error {
 		}
 		d.commit, d.age = outcome == "commit", seconds(age)
 		if err := json.Unmarshal([]byte(participants), &d.participants); err != nil {
-			return &hare.ConfigurationError{Alias: r.alias, Err: err, Reason: fmt.Sprintf("the row of %s in %s has participants that hare cannot read", d.xid, decisionsTable)}
+			d.unreadable = fmt.Errorf("its row in %s has participants that hare cannot read (%w): %w", decisionsTable, err, errUnknowable)
 		}
 		r.decisions[d.xid] = d
 		if d.commit && !d.resolved {
@@ -110,18 +111,31 @@ const resolveSQL = `UPDATE ` + decisionsTable + ` SET resolved_at = clock_timest
 func (r *recovery) resolve(ctx context.Context) error {
 	var complete []any
 	for _, d := range r.decisions {
-		if d.commit && !d.resolved && r.verified(ctx, d) {
-			d.complete = true
-			complete = append(complete, d.xid)
+		if !d.commit || d.resolved || !r.verified(ctx, d) {
+			continue
+		}
+		d.complete = true
+		r.report.Resolved++
+		if complete = append(complete, d.xid); len(complete) == rowBatch {
+			if err := r.markResolved(ctx, complete); err != nil {
+				return err
+			}
+			complete = nil
 		}
 	}
-	r.report.Resolved = len(complete)
-	if !r.finish || len(complete) == 0 {
+	return r.markResolved(ctx, complete)
+}
+
+func (r *recovery) markResolved(ctx context.Context, xids []any) error {
+	if !r.finish || len(xids) == 0 {
 		return nil
 	}
-	_, err := r.write(ctx, resolveSQL, textList(complete))
+	_, err := r.write(ctx, resolveSQL, textList(xids))
 	return err
 }
+
+// rowBatch is how many rows one statement changes.
+const rowBatch = 1000
 
 // write changes rows of the decisions table, within the time of one step.
 func (r *recovery) write(ctx context.Context, sql string, args ...any) (rows int64, err error) {
@@ -133,6 +147,11 @@ func (r *recovery) write(ctx context.Context, sql string, args ...any) (rows int
 
 // verified reports whether each participant of a decision was reached and has committed.
 func (r *recovery) verified(ctx context.Context, d *decision) bool {
+	if d.unreadable != nil {
+		r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: r.alias, Age: d.age, Action: ActionNone, State: StateFailed, Err: d.unreadable,
+			Reason: "the decision to commit is durable, but whom it is for cannot be read"})
+		return false
+	}
 	all := true
 	for _, p := range d.participants {
 		has, complete := r.verifyOne(ctx, d, p)
@@ -174,8 +193,8 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has 
 		return WritesCommitted, true
 	case errors.Is(err, errRolledBack):
 		has, e.State, e.Err, e.Reason = WritesLost, StateMixed, err, "the decision to commit is durable, but its prepared transaction is gone without a commit: repair the data of this database by hand"
-	case errors.Is(err, errFailedOver):
-		has, e.State, e.Err, e.Reason = WritesUnknown, StateFailed, err, "the decision to commit is durable, but this server took over after it was prepared: look whether it has the data, repair it if not, and forget the transaction"
+	case errors.Is(err, errUnknowable):
+		has, e.State, e.Err, e.Reason = WritesUnknown, StateFailed, err, "the decision to commit is durable, but what became of it in this database cannot be known: look whether it has the data, repair it if not, and forget the transaction"
 	case errors.Is(err, errAtWork):
 		return WritesPrepared, false
 	default:

@@ -49,9 +49,6 @@ func (r *recovery) giveUp(ctx context.Context) error {
 	return nil
 }
 
-// purgeBatch is how many old rows one statement removes.
-const purgeBatch = 1000
-
 // purgeSQL finds both what to remove and the rows to remove by an index: now() may be looked up in one, clock_timestamp()
 // not, and a sub-select is joined to the whole table where an array is not.
 const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid = ANY(ARRAY(
@@ -69,12 +66,12 @@ func (r *recovery) purge(ctx context.Context) error {
 		}
 	}
 	for {
-		n, err := r.write(ctx, purgeSQL, r.retention.Seconds(), `hare\_dtx\_%:`+r.id+`:%`, textList(held), int64(purgeBatch))
+		n, err := r.write(ctx, purgeSQL, r.retention.Seconds(), `hare\_dtx\_%:`+r.id+`:%`, textList(held), int64(rowBatch))
 		if err != nil {
 			return err
 		}
 		r.report.Purged += int(n)
-		if n < purgeBatch {
+		if n < rowBatch {
 			return nil
 		}
 	}

@@ -94,7 +94,10 @@ func (r *recovery) listOne(ctx context.Context, f *found) error {
 	if len(f.prepared) == 0 || r.background {
 		return nil
 	}
-	return f.findTables(ctx)
+	if err := f.findTables(ctx); err != nil && f.conn.Status() == backend.StatusClosed {
+		return err
+	}
+	return nil // the tables are for the eye only
 }
 
 // listPrepared reads what is prepared on the server: this coordinator's in this database one by one, all others in sum.

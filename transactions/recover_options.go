@@ -3,10 +3,14 @@ package transactions
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/hare-go/hare/hare"
 )
+
+// MinRetention is the least [Retention].
+const MinRetention = time.Minute
 
 // RecoverOption changes how [Recover] and [RunRecoverer] work. A wrong one is a [*hare.QueryError].
 type RecoverOption func(*recoverSettings)
@@ -42,10 +46,10 @@ func (s *recoverSettings) refuse(format string, args ...any) {
 	}
 }
 
-// time refuses a duration that is below the least one.
-func (s *recoverSettings) time(name string, d, least time.Duration) time.Duration {
-	if d < least {
-		s.refuse("%s(%s): it is %s at least", name, d, least)
+// time refuses a duration that is out of bounds.
+func (s *recoverSettings) time(name string, d, least, most time.Duration) time.Duration {
+	if d < least || d > most {
+		s.refuse("%s(%s): it is from %s to %s", name, d, least, most)
 	}
 	return d
 }
@@ -56,19 +60,23 @@ func Finish() RecoverOption { return func(s *recoverSettings) { s.finish = true 
 // OlderThan leaves transactions alone that are younger than d, by the clock of the server that holds them, because their
 // call is probably alive. Default: 300 seconds. It is a courtesy and never decides safety; 0 is safe.
 func OlderThan(d time.Duration) RecoverOption {
-	return func(s *recoverSettings) { s.olderThan = s.time("OlderThan", d, 0) }
+	return func(s *recoverSettings) { s.olderThan = s.time("OlderThan", d, 0, math.MaxInt64) }
 }
 
 // ParticipantTimeout bounds the work on each database, so that one that does not answer costs only itself, and each step on
 // the coordinator. Default: 30 seconds.
 func ParticipantTimeout(d time.Duration) RecoverOption {
-	return func(s *recoverSettings) { s.participantTime = s.time("ParticipantTimeout", d, time.Millisecond) }
+	return func(s *recoverSettings) {
+		s.participantTime = s.time("ParticipantTimeout", d, MinTimeout, MaxTimeout/passTimes)
+	}
 }
 
 // Retention is how long resolved decisions and abort rows are kept: longer than any process may stay paused and still
-// come back to its COMMIT. Default: 7 days. Only Finish removes any.
+// come back to its COMMIT. A process that stays paused for longer than that, between its last PREPARE and its decision,
+// finds the abort row gone that would have stopped it, and can commit what recovery has rolled back. Default: 7 days; a minute
+// at least. Only Finish removes any.
 func Retention(d time.Duration) RecoverOption {
-	return func(s *recoverSettings) { s.retention = s.time("Retention", d, 0) }
+	return func(s *recoverSettings) { s.retention = s.time("Retention", d, MinRetention, math.MaxInt64) }
 }
 
 // OnlyXID looks at one transaction and leaves everything else as it is.
@@ -105,7 +113,7 @@ func Progress(fn func(done, total int, e Entry)) RecoverOption {
 // Interval is the time between two passes of [RunRecoverer], give or take a quarter. Default: 10 seconds. A pass costs one
 // connection to each database, opened and closed again.
 func Interval(d time.Duration) RecoverOption {
-	return func(s *recoverSettings) { s.interval = s.time("Interval", d, 10*time.Millisecond) }
+	return func(s *recoverSettings) { s.interval = s.time("Interval", d, 10*time.Millisecond, MaxTimeout) }
 }
 
 // RecoverLogger receives the events of a recovery. Default: slog.Default().

@@ -58,12 +58,15 @@ func (r *recovery) leaves(e *Entry) bool {
 	return d.commit && !d.resolved && r.young(d.age, false)
 }
 
-// young reports whether something is to be left to its call. At an age limit of 0 nothing is, not even what seems to come
-// from the future because a clock was set back.
+// young reports whether something is to be left to its call. At an age limit of 0 nothing is, and what seems to come
+// from the future, because a clock was set back, is not either unless its call is seen to live.
 func (r *recovery) young(age time.Duration, live bool) bool {
 	limit := r.grace
-	if live {
+	switch {
+	case live:
 		limit = r.olderThan
+	case age < 0:
+		return false
 	}
 	return limit > 0 && age < limit
 }
@@ -76,7 +79,12 @@ func (r *recovery) fence(ctx context.Context, e *Entry) {
 	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
 	alias, _ := splitXID(r.id, e.XID)
-	committed, err := fence(ctx, r.conn, e.XID, alias)
+	wait := fenceWait(ctx)
+	if r.hanging {
+		wait = time.Millisecond
+	}
+	committed, err := fence(ctx, r.conn, e.XID, alias, wait)
+	r.hanging = r.hanging || backend.SQLState(err) == "55P03"
 	switch {
 	case err != nil:
 		e.Action, e.State = ActionNone, StateFailed

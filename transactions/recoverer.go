@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -27,8 +28,9 @@ const (
 //
 //	go transactions.RunRecoverer(ctx, "library")
 //
-// Any number may run: one at a time works, by a transaction-scoped advisory lock in the coordinator's database, which
-// holds behind a connection pooler, too (PostgreSQL documentation, Advisory Locks). It uses connections of its own, not
+// Any number may run: one at a time works, by an advisory lock in the coordinator's database that belongs to a
+// transaction and not to a session (PostgreSQL documentation, Advisory Locks). Should that one be stopped or cut off, another
+// takes over after five times [ParticipantTimeout]. It uses connections of its own, not
 // those of the pools, and one database that does not answer costs only its own time limit ([ParticipantTimeout]).
 //
 // What is decided is committed within seconds of a crash. What is not decided is rolled back as soon: a call that is still
@@ -38,7 +40,7 @@ const (
 // A pass begins every [Interval]. Failures are logged once, as long as they stay the same, and tried again. The error is
 // for a wrong call: an option, a coordinator that is not configured or has no two-phase commit.
 func RunRecoverer(ctx context.Context, coordinator string, opts ...RecoverOption) error {
-	set, err := readRecover(append(opts, Finish()))
+	set, err := readRecover(append(slices.Clip(opts), Finish()))
 	if err != nil {
 		return err
 	}
@@ -138,7 +140,7 @@ func (w *recoverer) tell(ctx context.Context, report Report, err error) {
 	failures := map[string]bool{}
 	warn := func(message, key string, attrs ...slog.Attr) {
 		failures[key] = true
-		if !w.told[key] {
+		if !w.told[key] && ctx.Err() == nil { // what fails because it is stopped is no news
 			log.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
 		}
 	}
@@ -152,7 +154,7 @@ func (w *recoverer) tell(ctx context.Context, report Report, err error) {
 	for _, u := range report.Unreachable {
 		warn("distributed recovery: a database cannot be looked at", "unreachable "+u.Alias, slog.String("participant", u.Alias), slog.Any("error", u.Err))
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil {
 		warn("distributed recovery: the pass failed", "pass", slog.Any("error", err))
 	}
 	w.told = failures

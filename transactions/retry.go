@@ -56,8 +56,10 @@ func again(err error, asks func(error) bool) bool {
 		partial   *PartiallyCommittedError
 		ambiguous *CommitAmbiguousError
 		unknown   *CommitUnknownError
+		hook      *HookError
 	)
-	ended := errors.As(err, &mixed) || errors.As(err, &partial) || errors.As(err, &ambiguous) || errors.As(err, &unknown)
+	ended := errors.As(err, &mixed) || errors.As(err, &partial) || errors.As(err, &ambiguous) || errors.As(err, &unknown) ||
+		errors.As(err, &hook) && hook.Committed
 	return err != nil && !ended && OutcomeOf(err) == RolledBack && wanted(err, asks)
 }
 
