@@ -58,14 +58,15 @@ func (r *recovery) leaves(e *Entry) bool {
 	return d.commit && !d.resolved && r.young(d.age, false)
 }
 
-// young reports whether something is to be left to its call. At an age limit of 0 nothing is, and what seems to come
-// from the future, because a clock was set back, is not either unless its call is seen to live.
+// young reports whether something is to be left to its call. At an age limit of 0 nothing is, not even what seems to come
+// from the future because a clock was set back; for the recoverer, which nobody tells a limit of 0 then, such a one is not young
+// unless its call is seen to live.
 func (r *recovery) young(age time.Duration, live bool) bool {
 	limit := r.grace
 	switch {
 	case live:
 		limit = r.olderThan
-	case age < 0:
+	case age < 0 && r.background:
 		return false
 	}
 	return limit > 0 && age < limit
