@@ -141,8 +141,8 @@ const rowBatch = 1000
 func (r *recovery) write(ctx context.Context, sql string, args ...any) (rows int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
-	rows, err = r.conn.Exec(ctx, backend.Call{SQL: sql, Args: args})
-	return rows, hare.ErrorFrom(r.alias, sql, err)
+	rows, err = r.conn.Exec(ctx, backend.Call{Before: []string{beginWrite}, SQL: sql, Args: args})
+	return rows, hare.ErrorFrom(r.alias, sql, endOwn(ctx, r.conn, err))
 }
 
 // verified reports whether each participant of a decision was reached and has committed.

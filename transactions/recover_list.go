@@ -194,8 +194,34 @@ func (f *found) release() {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// queryValues reads all rows of a query on one connection.
+// queryValues reads all rows of a query on one connection, in a transaction of its own: a pooler in between then takes it to one
+// server from its preparation to its end.
 func queryValues(ctx context.Context, conn backend.Conn, call backend.Call) ([][]any, error) {
+	call.Before = []string{beginRead}
+	all, err := readAll(ctx, conn, call)
+	return all, endOwn(ctx, conn, err)
+}
+
+// beginRead opens hare's own transactions that read.
+const beginRead = `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`
+
+// endOwn ends a transaction of hare's own after err.
+func endOwn(ctx context.Context, conn backend.Conn, err error) error {
+	if err != nil && conn.Status() == backend.StatusClosed {
+		return err
+	}
+	end := "COMMIT"
+	if err != nil {
+		end = "ROLLBACK"
+	}
+	_, ending := conn.Control(ctx, end)
+	if err != nil {
+		return err
+	}
+	return ending
+}
+
+func readAll(ctx context.Context, conn backend.Conn, call backend.Call) ([][]any, error) {
 	rows, err := conn.Query(ctx, call)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package transactions
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -114,10 +113,5 @@ func execXIDs(ctx context.Context, conn backend.Conn, sql string, xids []any) er
 		SQL:    sql,
 		Args:   []any{textList(xids)},
 	})
-	end := "COMMIT"
-	if err != nil {
-		end = "ROLLBACK"
-	}
-	_, ending := conn.Control(ctx, end)
-	return errors.Join(err, ending)
+	return endOwn(ctx, conn, err)
 }
