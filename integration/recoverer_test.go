@@ -108,22 +108,24 @@ func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 	}
 }
 
+// passes counts how often recoverers have begun one.
+func (f *trio) passes() (n int) {
+	for _, e := range f.plan.Events() {
+		if strings.Contains(e.SQL, "pg_try_advisory_xact_lock") {
+			n++
+		}
+	}
+	return n
+}
+
 // A call at work is no reason to look again at once: on a busy system there is always one.
 func TestRecovererKeepsItsInterval(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
-	passes := func() (n int) {
-		for _, e := range f.plan.Events() {
-			if strings.Contains(e.SQL, "pg_try_advisory_xact_lock") {
-				n++
-			}
-		}
-		return n
-	}
 	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		if isDecision(e) && strings.Contains(e.SQL, "'commit'") {
 			f.recoverer(transactions.Interval(time.Hour))
-			f.eventually("a pass", func() bool { return passes() > 0 })
+			f.eventually("a pass", func() bool { return f.passes() > 0 })
 			time.Sleep(2500 * time.Millisecond) // longer than the grace, after which it would look again
 		}
 		return nil
@@ -131,7 +133,7 @@ func TestRecovererKeepsItsInterval(t *testing.T) {
 	if err := f.distributed(writeAll); err != nil {
 		t.Error(err)
 	}
-	if n := passes(); n != 1 {
+	if n := f.passes(); n != 1 {
 		t.Errorf("%d passes, want one", n)
 	}
 }
@@ -260,17 +262,8 @@ func TestRecovererLogsFailuresOnce(t *testing.T) {
 	f.exec("b", fmt.Sprintf("ROLLBACK PREPARED '%s'", f.prepared("b")[0]))
 	var log lines
 	f.recoverer(transactions.Interval(10*time.Millisecond), transactions.OlderThan(0), transactions.RecoverLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	passes := func() int {
-		n := 0
-		for _, e := range f.plan.Events() {
-			if strings.Contains(e.SQL, "pg_try_advisory_xact_lock") {
-				n++
-			}
-		}
-		return n
-	}
-	before := passes()
-	f.eventually("ten passes", func() bool { return passes() > before+10 })
+	before := f.passes()
+	f.eventually("ten passes", func() bool { return f.passes() > before+10 })
 	if n := log.count("state=mixed"); n != 1 {
 		t.Errorf("the mixed outcome is logged %d times:\n%s", n, &log)
 	}

@@ -82,22 +82,22 @@ func (w *recoverer) pass(whole context.Context) (soon bool) {
 	ctx, cancel := context.WithTimeout(whole, passTimes*w.set.participantTime)
 	defer cancel()
 	unlock, err := w.lock(ctx)
-	if err == nil && unlock == nil {
+	switch {
+	case err != nil:
+		if whole.Err() == nil {
+			countPass(ctx, w.client.Alias(), resultFailed)
+		}
+		w.tell(whole, Report{}, err)
+		return false
+	case unlock == nil:
 		countPass(ctx, w.client.Alias(), resultBusy)
 		return false
 	}
-	if err != nil && whole.Err() == nil {
-		countPass(ctx, w.client.Alias(), resultFailed)
-	}
-	r := &recovery{}
-	var report Report
-	if err == nil {
-		defer unlock()
-		r = &recovery{recoverSettings: w.set, grace: min(recovererGrace, w.set.olderThan), background: true, keepOld: time.Since(w.purged) < purgeEvery}
-		report, err = r.run(ctx, w.connections, w.client)
-		if err == nil && !r.keepOld {
-			w.purged = time.Now()
-		}
+	defer unlock()
+	r := &recovery{recoverSettings: w.set, grace: min(recovererGrace, w.set.olderThan), background: true, keepOld: time.Since(w.purged) < purgeEvery}
+	report, err := r.run(ctx, w.connections, w.client)
+	if err == nil && !r.keepOld {
+		w.purged = time.Now()
 	}
 	w.tell(whole, report, err)
 	return r.soon
