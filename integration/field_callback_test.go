@@ -244,7 +244,7 @@ func TestFieldWhoPrepares(t *testing.T) {
 		{"all are read", []func(*hare.Distributed) error{read("c"), read("a"), read("b")}, map[string]int{}, 0, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			time.Sleep(100 * time.Millisecond) // decisions are taken away in the background
+			f.tidied()
 			f.plan.Reset()
 			err := f.distributed(func(d *hare.Distributed) error {
 				for _, do := range test.do {

@@ -253,6 +253,12 @@ func (f *trio) decisions(where string) int64 {
 	return f.count("c", "SELECT count(*) FROM public.hare_distributed_decisions WHERE "+where)
 }
 
+// tidied waits until the decisions of earlier calls are resolved, which happens in the background, and nothing is sent any more.
+func (f *trio) tidied() {
+	f.Helper()
+	f.eventually("decisions are resolved", func() bool { return f.decisions("resolved_at IS NULL") == 0 && f.plan.Held() == 0 })
+}
+
 // pass lets eight days pass for the decisions, which is longer than resolved ones are kept.
 func (f *trio) pass() {
 	f.Helper()

@@ -71,9 +71,13 @@ func TestThreeWaves(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(200 * time.Millisecond) // decisions are resolved in the background
+			conns, err := hare.FromContext(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			(&trio{T: t, ctx: ctx, conns: conns, plan: plan}).tidied()
 			trips := make([]int, len(wires))
-			err := transaction(func() {
+			err = transaction(func() {
 				plan.Reset()
 				for i, w := range wires {
 					trips[i] = -w.RoundTrips()
