@@ -109,6 +109,25 @@ func readCoordinatorID(ctx context.Context, alias string, conn backend.Conn, is 
 // beginWrite opens hare's own transactions, whatever the defaults of the role are.
 const beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 
+// beginRead opens hare's own transactions that read.
+const beginRead = `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`
+
+// endOwn ends a transaction of hare's own after err.
+func endOwn(ctx context.Context, conn backend.Conn, err error) error {
+	if err != nil && conn.Status() == backend.StatusClosed {
+		return err
+	}
+	end := "COMMIT"
+	if err != nil {
+		end = "ROLLBACK"
+	}
+	_, ending := conn.Control(ctx, end)
+	if err != nil {
+		return err
+	}
+	return ending
+}
+
 // durable makes the transaction's COMMIT wait for its flush, whatever the role's default: a decision that a crash of the
 // server could undo is worth nothing once a participant has been told, nor is an id once a participant has prepared under
 // it.

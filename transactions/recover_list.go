@@ -202,25 +202,6 @@ func queryValues(ctx context.Context, conn backend.Conn, call backend.Call) ([][
 	return all, endOwn(ctx, conn, err)
 }
 
-// beginRead opens hare's own transactions that read.
-const beginRead = `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`
-
-// endOwn ends a transaction of hare's own after err.
-func endOwn(ctx context.Context, conn backend.Conn, err error) error {
-	if err != nil && conn.Status() == backend.StatusClosed {
-		return err
-	}
-	end := "COMMIT"
-	if err != nil {
-		end = "ROLLBACK"
-	}
-	_, ending := conn.Control(ctx, end)
-	if err != nil {
-		return err
-	}
-	return ending
-}
-
 func readAll(ctx context.Context, conn backend.Conn, call backend.Call) ([][]any, error) {
 	rows, err := conn.Query(ctx, call)
 	if err != nil {
