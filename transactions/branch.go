@@ -139,7 +139,7 @@ func (c *call) open(ctx context.Context) (err error) {
 // applicationName is the name that the server processes of a distributed transaction have while they work on it.
 func applicationName(unique string) string { return "hare_dtx:" + unique }
 
-func nameWorker(name string) string { return "SET LOCAL application_name = " + literal(name) }
+func nameWorker(name string) string { return "SET LOCAL application_name = " + backend.Literal(name) }
 
 // rename gives the server process its name again if fn has changed it (SET, RESET ALL). It must have it before a PREPARE is
 // sent: one that is still on the network when the call ends is kept from landing by ending whoever has the name.

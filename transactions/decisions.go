@@ -67,7 +67,7 @@ func coordinatorID(ctx context.Context, alias string, conn backend.Conn, is iden
 	statements := append([]string{beginWrite, durable, tablesLock}, createTables...)
 	statements = append(statements,
 		fmt.Sprintf(`INSERT INTO %s (id, system_identifier, database_oid) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING`,
-			coordinatorTable, literal(randomHex(coordinatorHex)), literal(is.System), literal(is.OID)),
+			coordinatorTable, backend.Literal(randomHex(coordinatorHex)), backend.Literal(is.System), backend.Literal(is.OID)),
 		"COMMIT")
 	if answer, err := conn.Control(ctx, statements...); err != nil || answer.Tag != "COMMIT" {
 		_, _ = conn.Control(ctx, "ROLLBACK")
@@ -147,7 +147,7 @@ type prepared struct {
 // nobody would look for it.
 func thisCoordinator(alias, id string) string {
 	return fmt.Sprintf(`(SELECT %s FROM %s k, pg_control_system() c, pg_database d WHERE k.id = %s AND k.system_identifier = c.system_identifier::text AND k.database_oid = d.oid::text AND d.datname = current_database())`,
-		literal(alias), coordinatorTable, literal(id))
+		backend.Literal(alias), coordinatorTable, backend.Literal(id))
 }
 
 // insertDecision writes the decision to commit.
@@ -161,7 +161,7 @@ func insertDecision(xid, coordinator, id string, participants []prepared) (strin
 		return "", err
 	}
 	return fmt.Sprintf(`INSERT INTO %s (xid, coordinator_alias, participant_aliases, created_at, outcome, participants) VALUES (%s, %s, %s, clock_timestamp(), 'commit', %s)`,
-		decisionsTable, literal(xid), thisCoordinator(coordinator, id), literal(strings.Join(aliases, ",")), literal(string(row))), nil
+		decisionsTable, backend.Literal(xid), thisCoordinator(coordinator, id), backend.Literal(strings.Join(aliases, ",")), backend.Literal(string(row))), nil
 }
 
 // insertAbort writes the abort row of the fence, or waits for and yields to a decision under the same key. It returns the
@@ -169,7 +169,7 @@ func insertDecision(xid, coordinator, id string, participants []prepared) (strin
 func insertAbort(xid, coordinator string) string {
 	return fmt.Sprintf(`INSERT INTO %s AS d (xid, coordinator_alias, participant_aliases, created_at, resolved_at, outcome) VALUES (%s, %s, '', clock_timestamp(), clock_timestamp(), 'abort')
 ON CONFLICT (xid) DO UPDATE SET outcome = d.outcome RETURNING d.outcome`,
-		decisionsTable, literal(xid), literal(coordinator))
+		decisionsTable, backend.Literal(xid), backend.Literal(coordinator))
 }
 
 // fenceWait bounds one attempt of the fence at waiting for a decision in flight: half of the time that is left, so that the

@@ -31,7 +31,7 @@ var (
 
 // finishPrepared sends COMMIT PREPARED or ROLLBACK PREPARED.
 func finishPrepared(ctx context.Context, conn backend.Conn, verb, gid string) error {
-	_, err := conn.Control(ctx, verb+" PREPARED "+literal(gid))
+	_, err := conn.Control(ctx, verb+" PREPARED "+backend.Literal(gid))
 	if backend.SQLState(err) == "42704" {
 		return errGone
 	}
@@ -42,7 +42,7 @@ func finishPrepared(ctx context.Context, conn backend.Conn, verb, gid string) er
 // server to know; and on which timeline the server is, which changes whenever a standby is promoted or a backup restored
 // to some point in time (PostgreSQL documentation, Timelines).
 func endSQL(xact string) string {
-	return fmt.Sprintf(`SELECT pg_xact_status(%s::xid8), %s`, literal(xact), timelineSQL)
+	return fmt.Sprintf(`SELECT pg_xact_status(%s::xid8), %s`, backend.Literal(xact), timelineSQL)
 }
 
 const timelineSQL = `left(pg_walfile_name(pg_current_wal_lsn()), 8)`
@@ -93,7 +93,7 @@ func commitDecided(ctx context.Context, conn backend.Conn, p prepared) error {
 // terminateWorkers ends the server processes that still work on a distributed transaction, and returns errAtWork until
 // there are none: a PREPARE that comes too late must not leave a prepared transaction behind.
 func terminateWorkers(ctx context.Context, conn backend.Conn, application string) error {
-	answer, err := conn.Control(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = `+literal(application))
+	answer, err := conn.Control(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = `+backend.Literal(application))
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (b *branch) prepare(ctx context.Context) error {
 	if err := b.rename(ctx); err != nil {
 		return err
 	}
-	row, outcome, err := b.tx.Prepare(ctx, xactSQL, "PREPARE TRANSACTION "+literal(b.gid))
+	row, outcome, err := b.tx.Prepare(ctx, xactSQL, "PREPARE TRANSACTION "+backend.Literal(b.gid))
 	switch outcome {
 	case session.Done:
 		b.vote = votePrepared

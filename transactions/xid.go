@@ -116,13 +116,3 @@ func checkNames(coordinator string, participants []string) error {
 }
 
 func uncarriable(r rune) bool { return r == ',' || unicode.IsControl(r) }
-
-// literal is text as an SQL string constant. Statements that end transactions take no parameters, so their names stand in
-// the text; the E form means the same whatever the server's standard_conforming_strings.
-func literal(text string) string {
-	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
-	if strings.Contains(text, `\`) {
-		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
-	}
-	return quoted
-}

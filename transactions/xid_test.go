@@ -93,20 +93,6 @@ func TestCheckNames(t *testing.T) {
 	}
 }
 
-func TestLiteral(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain":    "'plain'",
-		"it's":     "'it''s'",
-		`back\`:    `E'back\\'`,
-		`\'; drop`: `E'\\''; drop'`,
-		"":         "''",
-	} {
-		if got := literal(text); got != want {
-			t.Errorf("literal(%q) = %s, want %s", text, got, want)
-		}
-	}
-}
-
 // FuzzGID: what a coordinator makes it finds again, and it finds nothing else.
 //
 // Field case 19. Field case 39.

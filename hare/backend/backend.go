@@ -90,6 +90,10 @@ type Call struct {
 	// setting, an advisory lock, a held cursor, a temporary table. The sessions of a server are cleaned before they go
 	// back to the pool; those of SQLite, whose pragmas a program may mean to keep, are left as they are.
 	Lasting bool
+	// Session names what in SQL makes no sense without a session that stays with the caller: "LISTEN", "SET", a session's
+	// "pg_advisory_lock", ...; empty where nothing does. Unlike Lasting it is not said on suspicion. A database behind a
+	// pooler that gives each transaction another session refuses such a statement before it is sent.
+	Session string
 }
 
 // Answer is what a server says to control statements.
