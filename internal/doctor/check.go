@@ -94,7 +94,7 @@ var grants = map[question]string{
 // unanswered is what is found where a question got no answer: nothing is known to be right then. It is a failure where the
 // server has not answered at all, and where hare itself needs the right that is missing.
 func (c check) unanswered(d *database, err error) Finding {
-	f := found(Failure, "not known: %v", err)
+	f := found(Failure, "not known: %s", says(err))
 	f.Mend = "see that the server, and the pooler before it, answer in time, and run hare doctor again"
 	var refused *hare.DatabaseError
 	if !errors.As(err, &refused) || refused.SQLState == "" {
@@ -111,6 +111,25 @@ func (c check) unanswered(d *database, err error) Finding {
 		f.Mend, f.SQL = "hare needs this right; a superuser or the owner gives it:", []string{fmt.Sprintf(grant, quoteName(d.server.Role))}
 	}
 	return f
+}
+
+// says is the text of an error in a finding, which has the connection's name already. The statements are the doctor's own.
+func says(err error) string {
+	var (
+		refused *hare.DatabaseError
+		wrong   *hare.ConfigurationError
+	)
+	switch {
+	case errors.As(err, &refused) && refused.SQLState != "":
+		return fmt.Sprintf("%s (SQLSTATE %s)", refused.Message, refused.SQLState)
+	case errors.As(err, &refused):
+		return refused.Message
+	case errors.As(err, &wrong):
+		text := *wrong
+		text.Alias = ""
+		return text.Error()
+	}
+	return err.Error()
 }
 
 func found(state State, format string, args ...any) Finding {

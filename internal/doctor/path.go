@@ -68,7 +68,7 @@ func refusalExplained(d *database, all *examination) bool {
 }
 
 func unreachable(err error) Finding {
-	f := found(Failure, "%v", err)
+	f := found(Failure, "%s", says(err))
 	var (
 		wrong *hare.ConfigurationError
 		full  *hare.PoolTimeoutError
@@ -89,7 +89,7 @@ func pooler(d *database, _ *examination) []Finding {
 		if d.pathErr == nil {
 			return nil // the backend does not look
 		}
-		f := found(Failure, "not known: %v", d.pathErr)
+		f := found(Failure, "not known: %s", says(d.pathErr))
 		f.Mend = "see that the server, and the pooler before it, run and answer at the address in the configuration"
 		return []Finding{f}
 	}

@@ -24,7 +24,7 @@ type prepared struct {
 // here.
 func askPrepared(ctx context.Context, d *database) error {
 	return d.rows(ctx, &d.prepared, `WITH held AS (
-	SELECT own.transactionid AS xact, json_agg(DISTINCT l.relation::regclass::text) AS tables
+	SELECT own.transactionid::text AS xact, json_agg(DISTINCT l.relation::regclass::text) AS tables
 	FROM pg_locks own
 	JOIN pg_locks l ON l.virtualtransaction = own.virtualtransaction AND l.pid IS NULL AND l.locktype = 'relation'
 	JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')
@@ -32,7 +32,7 @@ func askPrepared(ctx context.Context, d *database) error {
 		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY 1)
 SELECT p.gid, p.owner::text AS owner, p.database::text AS database, p.database = current_database() AS here,
 	extract(epoch FROM clock_timestamp() - p.prepared)::float8 AS age, age(p.transaction)::bigint AS xacts, coalesce(h.tables, '[]') AS locks
-FROM pg_prepared_xacts p LEFT JOIN held h ON h.xact = p.transaction AND p.database = current_database() ORDER BY p.prepared`)
+FROM pg_prepared_xacts p LEFT JOIN held h ON h.xact = p.transaction::text AND p.database = current_database() ORDER BY p.prepared`)
 }
 
 // slots judges max_prepared_transactions and how many are in use. Without any a database cannot be a participant. Whether

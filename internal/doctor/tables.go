@@ -111,14 +111,26 @@ func rights(d *database, all *examination) []Finding {
 		return []Finding{found(OK, "%s", strings.Join(parts, "; "))}
 	}
 	f := found(OK, "%s", strings.Join(append(parts, "may not create "+strings.Join(absent, ", ")), "; "))
-	elsewhere := func(name string) bool {
-		return slices.ContainsFunc(all.databases, func(o *database) bool { return o.has(name) != nil })
-	}
-	if slices.ContainsFunc(absent, func(name string) bool { return !elsewhere(name) }) {
+	if lacks := all.nowhere(absent); lacks != "" {
 		f.State = Warning
-		f.Why = "it can take part in distributed transactions, but neither coordinate them nor have leases, as long as it lacks the tables; no other database has them"
-		f.Mend = "where this database is to coordinate or to have leases, let its owner allow it, or create the tables with another role:"
+		f.Why = lacks + ", as long as the tables are not there; no other database has them"
+		f.Mend = "if it is to, let a superuser or the owner of the schema allow it, or create the tables with another role:"
 		f.SQL = []string{"GRANT CREATE ON SCHEMA public TO " + role}
 	}
 	return []Finding{f}
+}
+
+// nowhere says what cannot be done for want of tables that no database has.
+func (all *examination) nowhere(absent []string) string {
+	lacks := func(name string) bool {
+		return slices.Contains(absent, name) && !slices.ContainsFunc(all.databases, func(o *database) bool { return o.has(name) != nil })
+	}
+	var parts []string
+	if lacks(coordinatorTable) || lacks(decisionsTable) {
+		parts = append(parts, "it can take part in distributed transactions, but not coordinate them")
+	}
+	if lacks(leasesTable) {
+		parts = append(parts, "it cannot have leases")
+	}
+	return strings.Join(parts, ", and ")
 }
