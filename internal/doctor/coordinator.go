@@ -129,13 +129,17 @@ func judgeDurability(d *database) Finding {
 }
 
 func describeStandbys(names string, s standby) string {
+	number := fmt.Sprintf("%d standbys", s.Connected)
+	if s.Connected == 1 {
+		number = "1 standby"
+	}
 	switch {
 	case names == "" && s.Connected == 0:
 		return "no standby"
 	case names == "":
-		return fmt.Sprintf("%d standbys, none of them synchronous", s.Connected)
+		return number + ", none of them synchronous"
 	case s.Seen && s.Connected > 0:
-		return fmt.Sprintf("synchronous_standby_names = %s, %d standbys, %d of them synchronous", names, s.Connected, s.Synchronous)
+		return fmt.Sprintf("synchronous_standby_names = %s, %s, %d of them synchronous", names, number, s.Synchronous)
 	}
-	return fmt.Sprintf("synchronous_standby_names = %s, %d standbys", names, s.Connected)
+	return fmt.Sprintf("synchronous_standby_names = %s, %s", names, number)
 }
