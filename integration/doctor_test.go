@@ -24,7 +24,7 @@ import (
 
 // What hare doctor finds in real databases, each fault really made, and that the statements which it proposes mend it.
 
-// patients are the databases that a test examines, by alias. Each examination opens connections of its own.
+// patients are the databases that a test examines, by alias.
 type patients struct {
 	*testing.T
 	urls map[string]string
@@ -34,12 +34,7 @@ type patients struct {
 
 func (p *patients) examine(options doctor.Options) doctor.Report {
 	p.Helper()
-	conns, err := hare.Open(p.Context(), hare.Config{Connections: p.urls})
-	if err != nil {
-		p.Fatal(err)
-	}
-	defer conns.Close()
-	report, err := doctor.Examine(p.Context(), conns, options)
+	report, err := doctor.Examine(p.Context(), hare.Config{Connections: p.urls}, options)
 	if err != nil {
 		p.Fatal(err)
 	}

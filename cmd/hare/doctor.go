@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -94,8 +93,8 @@ func runDoctor(ctx context.Context, args []string, out, errs io.Writer) int {
 	complain := func(err error) { fmt.Fprintf(errs, "hare doctor: %s\n", printable(err.Error())) }
 	e := examined{opts: opts}
 	e.report, e.err = examine(ctx, opts)
-	if unknown := (aliasError{}); errors.As(e.err, &unknown) {
-		complain(e.err)
+	if unknown := (*doctor.AliasError)(nil); errors.As(e.err, &unknown) {
+		complain(fmt.Errorf("--alias: %w", e.err))
 		return exitUsage
 	}
 	if e.err != nil {
@@ -142,19 +141,7 @@ func examine(ctx context.Context, opts doctorOptions) (doctor.Report, error) {
 	if err != nil {
 		return nothing, err
 	}
-	connections, err := hare.Open(ctx, config)
-	if err != nil {
-		return nothing, err
-	}
-	defer connections.Close()
-	known := connections.Aliases()
-	for _, alias := range opts.aliases {
-		if !slices.Contains(known, alias) {
-			_, err := connections.Client(alias)
-			return nothing, aliasError{fmt.Errorf("--alias: %w", err)}
-		}
-	}
-	report, err := doctor.Examine(ctx, connections, doctor.Options{Aliases: opts.aliases, OlderThan: time.Duration(opts.olderThan)})
+	report, err := doctor.Examine(ctx, config, doctor.Options{Aliases: opts.aliases, OlderThan: time.Duration(opts.olderThan)})
 	if ctx.Err() != nil {
 		return nothing, errUnexamined
 	}

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -14,13 +17,15 @@ import (
 // database is one database, and what it has answered.
 type database struct {
 	alias   string
+	url     string
 	db      backend.Database
 	options Options
 
 	conn      backend.Conn
-	refused   error         // why the pool gives no connection; conn is then one beside the pool, or nil
-	path      *backend.Path // what lies between; nil where that cannot be seen
-	pathErr   error
+	refused   error              // why the pool gives no connection; conn is then another one, or nil
+	lenient   *hare.Connections  // what gave conn, where the pool refused for what the URL asks for
+	path      *backend.Path      // what lies between; nil where that cannot be seen
+	pathErr   error              // why it cannot, or, with a path, why the direct address cannot be reached
 	roundtrip time.Duration      // the shortest seen
 	offset    time.Duration      // of the server's clock from this machine's
 	failed    map[question]error // questions without an answer
@@ -82,7 +87,12 @@ func (d *database) examine(ctx context.Context) {
 		d.failed[reaching] = err
 		return
 	}
-	defer func() { d.conn.Release() }()
+	defer func() {
+		d.conn.Release()
+		if d.lenient != nil {
+			d.lenient.Close()
+		}
+	}()
 	for _, q := range questions {
 		if d.conn.Status() == backend.StatusClosed {
 			d.failed[q.question] = errUnanswered
@@ -103,30 +113,79 @@ func (d *database) observe(ctx context.Context) {
 	ctx, cancel := d.part(ctx)
 	defer cancel()
 	path, err := observer.Observe(ctx)
-	if err != nil {
-		d.pathErr = hare.ErrorFrom(d.alias, "", err)
-		return
+	d.pathErr = hare.ErrorFrom(d.alias, "", err)
+	if path.Pooler != "" {
+		d.path = &path
 	}
-	d.path = &path
 }
 
 // connect takes a connection of the pool. A pool that gives none, because the server does not keep to what the URL asks for
-// or because a pooler in between has none to give, is a finding; the rest is then asked beside it.
+// or because a pooler in between has none to give, is a finding. The rest is then asked on a connection that goes the same
+// way and does not ask for that, or on one beside the pool.
 func (d *database) connect(ctx context.Context) error {
-	inTime, cancel := d.part(ctx)
-	defer cancel()
-	conn, err := d.db.Acquire(inTime)
+	conn, err := d.acquire(ctx, d.db)
 	if err == nil {
 		d.conn = conn
 		return nil
 	}
 	d.refused = hare.ErrorFrom(d.alias, "", err)
+	if lenient, err := d.leniently(ctx); err == nil {
+		d.conn = lenient
+		return nil
+	}
 	conn, err = d.db.Dial(ctx)
 	if err != nil {
 		return d.refused
 	}
 	d.conn = conn
 	return nil
+}
+
+func (d *database) acquire(ctx context.Context, db backend.Database) (backend.Conn, error) {
+	ctx, cancel := d.part(ctx)
+	defer cancel()
+	return db.Acquire(ctx)
+}
+
+// leniently opens the same URL without the options that the server does not keep to.
+func (d *database) leniently(ctx context.Context) (backend.Conn, error) {
+	var wrong *hare.ConfigurationError
+	if !errors.As(d.refused, &wrong) || wrong.Option == "" || d.path == nil {
+		return nil, d.refused
+	}
+	without := []string{wrong.Option}
+	for _, g := range d.path.Guards {
+		if !g.InForce() {
+			without = append(without, g.Name)
+		}
+	}
+	connections, err := hare.Open(ctx, hare.Config{Connections: map[string]string{d.alias: withoutOptions(d.url, without)}})
+	if err != nil {
+		return nil, err
+	}
+	client, err := connections.Client(d.alias)
+	if err == nil {
+		var conn backend.Conn
+		if conn, err = d.acquire(ctx, client.Database()); err == nil {
+			d.lenient = connections
+			return conn, nil
+		}
+	}
+	connections.Close()
+	return nil, err
+}
+
+// withoutOptions takes options out of a URL. It is not parsed, since a list of hosts is in no URL that net/url knows.
+func withoutOptions(address string, names []string) string {
+	base, query, _ := strings.Cut(address, "?")
+	options := slices.DeleteFunc(strings.Split(query, "&"), func(option string) bool {
+		name, _, _ := strings.Cut(option, "=")
+		if decoded, err := url.QueryUnescape(name); err == nil {
+			name = decoded
+		}
+		return slices.Contains(names, name)
+	})
+	return base + "?" + strings.Join(options, "&")
 }
 
 // part bounds one step by half of what is left, so that a step that waits in vain leaves time for another way.

@@ -101,19 +101,33 @@ type examination struct {
 	configured int // databases with a server, whether examined or not
 }
 
-// Examine examines the databases, side by side. The error is that of an alias that is not configured; whatever is wrong
-// with a database is a finding.
-func Examine(ctx context.Context, connections *hare.Connections, options Options) (Report, error) {
+// AliasError says that an alias of [Options] is not configured. Nothing was asked.
+type AliasError struct{ Err error }
+
+// Error names the alias, and the nearest one that is configured.
+func (e *AliasError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *AliasError) Unwrap() error { return e.Err }
+
+// Examine examines the configured databases, side by side, with connections of its own. The error is that of a configuration
+// that cannot be used, or an [*AliasError]; whatever is wrong with a database is a finding.
+func Examine(ctx context.Context, config hare.Config, options Options) (Report, error) {
 	report := Report{At: time.Now()}
 	if options.Within == 0 {
 		options.Within = defaultWithin
 	}
-	all := &examination{options: options}
+	connections, err := hare.Open(ctx, config)
+	if err != nil {
+		return report, err
+	}
+	defer connections.Close()
 	for _, alias := range options.Aliases {
 		if _, err := connections.Client(alias); err != nil {
-			return report, err
+			return report, &AliasError{err}
 		}
 	}
+	all := &examination{options: options}
 	for _, alias := range connections.Aliases() {
 		client, err := connections.Client(alias)
 		if err != nil {
@@ -122,7 +136,7 @@ func Examine(ctx context.Context, connections *hare.Connections, options Options
 		wanted := len(options.Aliases) == 0 || slices.Contains(options.Aliases, alias)
 		switch server := client.Features().SupportsTwoPhaseCommit; {
 		case server && wanted:
-			all.databases = append(all.databases, &database{alias: alias, db: client.Database(), options: options})
+			all.databases = append(all.databases, &database{alias: alias, url: config.Connections[alias], db: client.Database(), options: options})
 			all.configured++
 		case server:
 			all.configured++

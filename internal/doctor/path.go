@@ -49,7 +49,7 @@ func reachable(d *database, all *examination) []Finding {
 	}
 	if d.refused != nil && !refusalExplained(d, all) {
 		f := unreachable(d.refused)
-		f.Value += "; the answers below came over a connection beside the pool"
+		f.Value += "; the answers below came over a connection of the doctor's own"
 		return []Finding{f}
 	}
 	if err := d.failed[clock]; err != nil {
@@ -133,6 +133,11 @@ var poolings = map[backend.Pooling]string{
 func directAddress(d *database, _ *examination) []Finding {
 	if d.path == nil || d.path.Direct == "" {
 		return nil
+	}
+	if d.pathErr != nil {
+		f := found(Failure, "%s cannot be used: %s", d.path.Direct, says(d.pathErr))
+		f.Mend = "see that the server answers there, and correct direct_host and direct_port in the URL"
+		return []Finding{f}
 	}
 	if d.path.DirectElsewhere {
 		f := found(Failure, "%s leads to another database than the pooler does", d.path.Direct)
