@@ -6,9 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/hare-go/hare/internal/doctor"
 )
@@ -162,5 +166,30 @@ func TestDoctorWithoutAServer(t *testing.T) {
 	wantText(t, out, "\"cache\" has no server to ask, and is not examined\n\"stats\" has no server to ask, and is not examined\nthere is nothing to examine\n")
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the examination made a file: %v", err)
+	}
+}
+
+// docs/doctor.md has the usage, and every field of the JSON.
+func TestDoctorsPage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "doctor.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	if !strings.Contains(page, "```\n"+doctorUsage+"```\n") {
+		t.Error("the usage on the page is not that of the command")
+	}
+	documented := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\| (string|integer|list) \\|").FindAllStringSubmatch(page, -1) {
+		documented[row[1]] = true
+	}
+	fields := map[string]bool{}
+	for prefix, form := range map[string]reflect.Type{"": reflect.TypeFor[jsonExamination](), "findings[].": reflect.TypeFor[jsonFinding]()} {
+		for i := range form.NumField() {
+			fields[prefix+form.Field(i).Tag.Get("json")] = true
+		}
+	}
+	if diff := cmp.Diff(fields, documented); diff != "" {
+		t.Errorf("fields (-code +page):\n%s", diff)
 	}
 }

@@ -98,7 +98,7 @@ const defaultWithin = 10 * time.Second
 type examination struct {
 	options    Options
 	databases  []*database
-	configured int // databases with a server, whether examined or not
+	configured []string // aliases of databases with a server, whether examined or not
 }
 
 // AliasError says that an alias of [Options] is not configured. Nothing was asked.
@@ -137,9 +137,9 @@ func Examine(ctx context.Context, config hare.Config, options Options) (Report, 
 		switch server := client.Features().SupportsTwoPhaseCommit; {
 		case server && wanted:
 			all.databases = append(all.databases, &database{alias: alias, url: config.Connections[alias], db: client.Database(), options: options})
-			all.configured++
+			all.configured = append(all.configured, alias)
 		case server:
-			all.configured++
+			all.configured = append(all.configured, alias)
 		case wanted:
 			report.Skipped = append(report.Skipped, alias)
 		}

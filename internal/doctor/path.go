@@ -169,6 +169,17 @@ func guards(d *database, _ *examination) (findings []Finding) {
 	return findings
 }
 
+// guard is a guard of the URL by its name, or nil.
+func (d *database) guard(name string) *backend.Guard {
+	if d.path == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(d.path.Guards, func(g backend.Guard) bool { return g.Name == name }); i >= 0 {
+		return &d.path.Guards[i]
+	}
+	return nil
+}
+
 // assignment is the value of a guard as ALTER ROLE takes it: a list of schemas as the URL has it, a number of milliseconds
 // as text.
 func assignment(g backend.Guard) string {

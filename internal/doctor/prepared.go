@@ -52,7 +52,7 @@ func slots(d *database, all *examination) []Finding {
 	f := found(OK, "%s", value)
 	switch {
 	case most == 0:
-		f.State, f.Value = judgeNoSlots(all.configured, d.coordinates(), all.coordinated())
+		f.State, f.Value = judgeNoSlots(len(all.configured), d.coordinates(), all.coordinated())
 		if f.State == OK {
 			return []Finding{f}
 		}
@@ -156,8 +156,12 @@ func (all *examination) finish(alias string, p prepared) (mend string, command [
 	}
 	mend = fmt.Sprintf("its coordinator is not among these databases: do this with a configuration in which %q is the coordinator %q with the id %s, and %q is configured, too:", coordinator, coordinator, idIn(xid), alias)
 	at := slices.IndexFunc(all.databases, func(d *database) bool { return len(d.made) == 1 && d.made[0].ID == idIn(xid) })
-	if at >= 0 {
+	examined := slices.ContainsFunc(all.databases, func(d *database) bool { return d.alias == coordinator && d.failed[reaching] == nil })
+	switch {
+	case at >= 0:
 		coordinator, mend = all.databases[at].alias, "nobody has finished it yet: is transactions.RunRecoverer running? At once:"
+	case !examined && slices.Contains(all.configured, coordinator):
+		mend = fmt.Sprintf("nobody has finished it yet. %q was not looked at; if it is the coordinator with the id %s:", coordinator, idIn(xid))
 	}
 	return mend, all.recover(coordinator, "--xid", xid)
 }

@@ -106,15 +106,14 @@ func (s setting) origin() string {
 	return s.Source
 }
 
-// timeout is the check of a time-out. proposed is what to set where there is none.
+// timeout is the check of a time-out. proposed is what to set where there is none, and the URL does not say it.
 func timeout(name, proposed, why string) check {
 	return check{name, why, settingsAre, func(d *database, _ *examination) []Finding {
-		s := d.settings[name]
-		if d.path != nil {
-			for _, g := range d.path.Guards { // as the pool's connections have it, whatever connection is asked here
-				if g.Name == name && g.Found != s.Value {
-					s = setting{Name: name, Value: g.Found, Source: "on the pool's connections"}
-				}
+		s, value := d.settings[name], "'"+proposed+"'"
+		if g := d.guard(name); g != nil && !g.InForce() { // as the pool's connections have it, whatever connection is asked here
+			s.Value, value = g.Found, assignment(*g)
+			if g.Found != d.settings[name].Value {
+				s.Source = "on the pool's connections"
 			}
 		}
 		if s.Value != "0" {
@@ -122,7 +121,7 @@ func timeout(name, proposed, why string) check {
 		}
 		f := found(Warning, "none (%s)", s.origin())
 		f.Mend = "as a default of the role, with a value that suits the application; connections that are open keep the old one:"
-		f.SQL = d.roleDefault(name, "'"+proposed+"'")
+		f.SQL = d.roleDefault(name, value)
 		return []Finding{f}
 	}}
 }
