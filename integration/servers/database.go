@@ -20,6 +20,9 @@ var shared struct {
 	main   bool     // Main runs, and will close what is started
 	urls   []string // of databases that every server has; empty before the first use
 	server *Server  // nil if the servers are somebody else's
+
+	poolers map[string]*Pooler // by server
+	direct  map[string]string  // servers by the address of the pooler in front
 }
 
 // Main runs the tests of a package that uses [Database] or [Databases] and closes the server that they may have started:
@@ -32,6 +35,11 @@ func Main(m *testing.M) {
 	m.Run()
 	shared.Lock()
 	defer shared.Unlock()
+	for _, p := range shared.poolers {
+		if err := p.Close(); err != nil {
+			panic(err)
+		}
+	}
 	if shared.server == nil {
 		return
 	}
@@ -80,7 +88,13 @@ func Databases(tb testing.TB, n int) []string {
 	if err := errors.Join(errs...); err != nil {
 		tb.Fatal(err)
 	}
-	return databases
+	addresses := make([]string, n)
+	for i, database := range databases {
+		if addresses[i], err = through(tb.Context(), servers[i%len(servers)], database); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return addresses
 }
 
 // sharedServers are the URLs of the servers named in the environment, or of the one server of this test binary, which
@@ -101,8 +115,7 @@ func sharedServers(ctx context.Context) ([]string, error) {
 		return urls, nil
 	}
 	if !shared.main {
-		return nil, errors.New("nobody would close the server: the package lacks" +
-			" func TestMain(m *testing.M) { servers.Main(m) }")
+		return nil, errNoMain
 	}
 	server, err := Start(context.WithoutCancel(ctx), Options{Name: "shared", Fast: true})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,11 +20,9 @@ const directoryPrefix = "hare-postgres-"
 // process is a server of local binaries. Its directory holds the data and the log.
 type process struct {
 	spec
-	bin        string
-	directory  string
-	credential *syscall.Credential // nil: the server runs as this process's user
-	pid        int
-	ended      chan struct{} // closed when the server's first process has ended
+	child
+	bin       string
+	directory string
 }
 
 func newProcess(ctx context.Context, spec spec) (*process, error) {
@@ -42,8 +39,7 @@ func newProcess(ctx context.Context, spec spec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{spec: spec, bin: bin, directory: directory, credential: credential, ended: make(chan struct{})}
-	close(p.ended)
+	p := &process{spec: spec, bin: bin, directory: directory, child: newChild(filepath.Join(directory, "log"), credential)}
 	initialize := p.initialize
 	if spec.primary != nil {
 		initialize = p.copyPrimary
@@ -113,122 +109,16 @@ func (p *process) run(ctx context.Context, environment []string, program string,
 func (p *process) address() (string, int, error) { return "127.0.0.1", p.port, nil }
 
 func (p *process) start(context.Context) error {
-	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	args := []string{"-D", p.data(), "-p", strconv.Itoa(p.port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}
 	for _, setting := range p.settings {
 		args = append(args, "-c", setting)
 	}
-	postgres := exec.Command(filepath.Join(p.bin, "postgres"), args...)
-	postgres.Dir = p.directory
-	postgres.Stdout, postgres.Stderr = log, log
-	postgres.SysProcAttr = serverAttributes(p.credential)
-
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		// The server dies with the thread that started it, so that thread stays until the server has ended.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		err := postgres.Start()
-		started <- err
-		if err == nil {
-			_ = postgres.Wait() // how a server ends is in its log
-		}
-	}()
-	if err := <-started; err != nil {
-		return err
-	}
-	p.pid, p.ended = postgres.Process.Pid, ended
-	return nil
+	return p.launch(p.directory, filepath.Join(p.bin, "postgres"), args...)
 }
 
 func (p *process) stop(ctx context.Context) error {
 	return p.end(ctx, syscall.SIGINT)
-}
-
-func (p *process) kill(ctx context.Context) error {
-	if !p.running() {
-		return errNotRunning
-	}
-	// Its children would notice its death and end by themselves, unless they are frozen, but after a while.
-	family := append([]int{p.pid}, children(p.pid)...)
-	for _, pid := range family {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-	}
-	if err := p.end(ctx, syscall.SIGKILL); err != nil && !errors.Is(err, errNotRunning) {
-		return err
-	}
-	for slices.ContainsFunc(family, alive) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	return nil
-}
-
-// end sends the server's first process a signal and waits for its end.
-func (p *process) end(ctx context.Context, signal syscall.Signal) error {
-	if !p.running() {
-		return errNotRunning
-	}
-	// It may have ended by itself a moment ago, and waiting for it ends at once then.
-	if err := syscall.Kill(p.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return err
-	}
-	select {
-	case <-p.ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (p *process) pause(context.Context) error {
-	// Frozen, the first process starts no more children that could be missed.
-	return p.signalFamily(syscall.SIGSTOP)
-}
-
-func (p *process) resume(context.Context) error {
-	return p.signalFamily(syscall.SIGCONT)
-}
-
-func (p *process) signalFamily(signal syscall.Signal) error {
-	if !p.running() {
-		return errNotRunning
-	}
-	if err := syscall.Kill(p.pid, signal); err != nil {
-		return err
-	}
-	for _, pid := range children(p.pid) {
-		_ = syscall.Kill(pid, signal) // it may have ended
-	}
-	return nil
-}
-
-func (p *process) running() bool {
-	select {
-	case <-p.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-func (p *process) logFile() string { return filepath.Join(p.directory, "log") }
-
-func (p *process) log() string {
-	log, err := os.ReadFile(p.logFile())
-	if err != nil {
-		return err.Error()
-	}
-	return tail(log)
 }
 
 func (p *process) remove() error {
@@ -241,9 +131,6 @@ func (p *process) remove() error {
 	}
 	return removeDirectory(p.directory)
 }
-
-// errNotRunning says that there is no server to send a signal to.
-var errNotRunning = errors.New("the server is not running")
 
 // removeDirectory removes the directory of a server that has ended.
 func removeDirectory(directory string) error {

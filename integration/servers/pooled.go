@@ -1,0 +1,65 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+)
+
+// poolerVariable puts a pooler between the tests and each shared server: HARE_TEST_POOLER=transaction or session. The URLs
+// of [Database] and [Databases] then lead through it, and [Direct] past it.
+const poolerVariable = "HARE_TEST_POOLER"
+
+// through is a database's address through the shared pooler in front of its server, started if need be, or the address
+// itself where tests want no pooler.
+func through(ctx context.Context, server, database string) (string, error) {
+	mode := os.Getenv(poolerVariable)
+	if mode == "" {
+		return database, nil
+	}
+	if mode != TransactionMode && mode != SessionMode {
+		return "", fmt.Errorf("%s is neither %s nor %s", poolerVariable, TransactionMode, SessionMode)
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	p := shared.poolers[server]
+	if p == nil {
+		if !shared.main {
+			return "", errNoMain
+		}
+		var err error
+		p, err = StartPooler(context.WithoutCancel(ctx), PoolerOptions{URL: server, Mode: mode, PoolSize: 20})
+		if err != nil {
+			return "", err
+		}
+		if shared.poolers == nil {
+			shared.poolers, shared.direct = map[string]*Pooler{}, map[string]string{}
+		}
+		shared.poolers[server] = p
+		shared.direct[p.Host()] = server
+	}
+	return p.URL(database), nil
+}
+
+// Direct is the address of a test's database past the pooler that HARE_TEST_POOLER has put there, for what a test asks the
+// server itself; the address as it is where there is none.
+func Direct(database string) string {
+	u, err := url.Parse(database)
+	if err != nil {
+		return database
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	server, err := url.Parse(shared.direct[u.Host])
+	if err != nil || server.Host == "" {
+		return database
+	}
+	u.Host = server.Host
+	return u.String()
+}
+
+// errNoMain says that nothing would close what a test wants started.
+var errNoMain = errors.New("nobody would close the server: the package lacks" +
+	" func TestMain(m *testing.M) { servers.Main(m) }")
