@@ -139,6 +139,8 @@ const (
 	RollbackDDL          Flag = "CanRollbackDDL"
 	AbortsOnError        Flag = "AbortsTransactionOnError"
 	SelectForUpdate      Flag = "SupportsSelectForUpdate"
+	SelectForNoKeyUpdate Flag = "SupportsSelectForNoKeyUpdate"
+	SelectForKeyShare    Flag = "SupportsSelectForKeyShare"
 	Streaming            Flag = "SupportsStreaming"
 	CorrelatedSubqueries Flag = "SupportsCorrelatedSubqueries"
 	Returning            Flag = "SupportsReturning"

@@ -24,6 +24,8 @@ var allowed = map[string][]string{
 	"transactions": {"hare", "features", "hare/backend", "internal/session",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 
+	"leases": {"hare", "features", "hare/backend", "internal/session"},
+
 	"backends/postgres":    {"features", "hare/backend", pgx},
 	"backends/sqlite":      {"features", "hare/backend", "github.com/ncruces/go-sqlite3"},
 	"backends/clickhouse":  {"features", "hare/backend", "github.com/ClickHouse/clickhouse-go/v2", "github.com/ClickHouse/ch-go"},

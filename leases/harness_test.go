@@ -1,0 +1,124 @@
+package leases_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	_ "github.com/hare-go/hare/backends/postgres"
+	_ "github.com/hare-go/hare/backends/sqlite"
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/servers"
+	"github.com/hare-go/hare/leases"
+)
+
+func TestMain(m *testing.M) { servers.Main(m) }
+
+// place is a database with leases in it.
+type place struct {
+	*testing.T
+	url string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	return &place{T: t, url: servers.Database(t)}
+}
+
+// client is one of connections of its own, as another process would have it.
+func (p *place) client() *hare.Client {
+	p.Helper()
+	_, client := p.connect(p.url)
+	return client
+}
+
+// connect opens connections of a URL.
+func (p *place) connect(url string) (*hare.Connections, *hare.Client) {
+	p.Helper()
+	conns, err := hare.Open(p.Context(), hare.Config{Connections: map[string]string{"main": url}})
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(conns.Close)
+	client, err := conns.Client("main")
+	if err != nil {
+		p.Fatal(err)
+	}
+	return conns, client
+}
+
+// within gives a ctx in which Atomic finds the client's connections.
+func within(t *testing.T, conns *hare.Connections) context.Context {
+	return hare.WithConnections(t.Context(), conns)
+}
+
+// quiet keeps what leases tell out of the test's output.
+var quiet = slog.New(slog.DiscardHandler)
+
+// quick are options for tests that wait for an expiry.
+func quick() leases.Options { return leases.Options{TTL: 2 * time.Second, Logger: quiet} }
+
+// stop stops a lease at the end of the test.
+func (p *place) lease(c *hare.Client, name string, opts leases.Options) *leases.Lease {
+	p.Helper()
+	l := leases.New(c, name, opts)
+	p.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		_ = l.Stop(ctx)
+	})
+	return l
+}
+
+func (p *place) acquire(l *leases.Lease) *leases.Term {
+	p.Helper()
+	term, err := l.Acquire(p.Context())
+	if err != nil {
+		p.Fatal(err)
+	}
+	return term
+}
+
+// exec runs SQL on a connection of the pool.
+func (p *place) exec(c *hare.Client, sql string, args ...any) {
+	p.Helper()
+	if _, err := c.Exec(p.Context(), sql, args...); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// one is the only lease that there is.
+func (p *place) one(c *hare.Client) leases.Info {
+	p.Helper()
+	list, err := leases.List(p.Context(), c)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if len(list) != 1 {
+		p.Fatalf("%d leases, want one", len(list))
+	}
+	return list[0]
+}
+
+// eventually waits for a condition.
+func (p *place) eventually(what string, condition func() bool) {
+	p.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if condition() {
+			return
+		}
+	}
+	p.Fatalf("never: %s", what)
+}
+
+// as asserts that err is a T, and returns it.
+func as[T error](t *testing.T, err error) T {
+	t.Helper()
+	var target T
+	if !errors.As(err, &target) {
+		t.Fatalf("got %T %v, want a %T", err, err, target)
+	}
+	return target
+}

@@ -1,0 +1,76 @@
+package leases
+
+import (
+	"context"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// Info is what a lease's row says.
+type Info struct {
+	Name     string
+	Holder   string // the last one, if it is not held
+	Token    int64  // of the last term; 0 before the first
+	Acquired time.Time
+	Renewed  time.Time
+	Expires  time.Time
+	// Remaining is the time until it expires, by the database's clock. 0: it is free.
+	Remaining time.Duration
+}
+
+// Held reports whether somebody held it when the row was read.
+func (i Info) Held() bool { return i.Remaining > 0 }
+
+// List lists the leases of a database by name, those that are free included. A database without the table has none. It
+// only reads, one statement on a connection of the pool.
+func List(ctx context.Context, c *hare.Client) ([]Info, error) {
+	if err := checkClient(c); err != nil {
+		return nil, err
+	}
+	rows, err := c.Query(ctx, `SELECT `+columns+` FROM `+table+` ORDER BY name`)
+	if backend.SQLState(err) == "42P01" { // undefined_table
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []Info
+	for rows.Next() {
+		var i Info
+		var ms int64
+		if err := rows.Scan(&i.Name, &i.Holder, &i.Token, &i.Acquired, &i.Renewed, &i.Expires, &ms); err != nil {
+			return nil, err
+		}
+		i.Remaining = time.Duration(ms) * time.Millisecond
+		list = append(list, i)
+	}
+	return list, rows.Err()
+}
+
+// ForceRelease ends a term whoever holds it: for a holder that is gone, where the TTL is too long to wait for, or one that
+// must not go on. token is that of the term, as [List] shows it, so that nobody else's term is ended by mistake; a lease
+// that has another one by now is a [*hare.QueryError]. It returns the holder whose term was ended.
+//
+// It waits for fenced transactions of the term that are open, and gives up with a [*BlockedError]. Afterwards the term's
+// fences fail. Its holder learns of it with its next renewal: until then a function that does not fence what it writes
+// goes on beside the next holder's.
+func ForceRelease(ctx context.Context, c *hare.Client, name string, token int64) (holder string, err error) {
+	if err := checkClient(c); err != nil {
+		return "", err
+	}
+	if err := checkName(name); err != nil {
+		return "", err
+	}
+	w, g := keeperOf(c).wire, Options{}.filled().guards()
+	row, err := w.send(ctx, g, forceSQL(name, token)...)
+	switch {
+	case err != nil:
+		return "", explain(ctx, name, w, g, err)
+	case len(row) != 1:
+		return "", wrong("there is no term %d of %q to end: it has another term by now, or does not exist", token, name)
+	}
+	return row[0], nil
+}

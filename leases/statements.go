@@ -1,0 +1,136 @@
+package leases
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// The table stands in the schema public whatever the search_path: two processes that look in two schemas would both hold.
+const table = `public.hare_leases`
+
+// createTable makes the table. The second index makes a change of the token a change of a key, which FOR KEY SHARE
+// conflicts with: fences and takeovers meet at every isolation level, fences and renewals never (PostgreSQL documentation,
+// Explicit Locking, Row-Level Locks). Renewals change no indexed column, and the fillfactor leaves them room in the page.
+var createTable = []string{
+	`SELECT pg_advisory_xact_lock(7521418632537469811)`, // "hare_les" in ASCII: processes that start at once take turns
+	`CREATE TABLE IF NOT EXISTS ` + table + ` (
+	name text PRIMARY KEY,
+	holder text NOT NULL,
+	token bigint NOT NULL,
+	acquired_at timestamptz NOT NULL,
+	renewed_at timestamptz NOT NULL,
+	expires_at timestamptz NOT NULL
+) WITH (fillfactor = 50)`,
+	`CREATE UNIQUE INDEX IF NOT EXISTS hare_leases_term ON ` + table + ` (name, token)`,
+}
+
+// columns are what a row says, and how long it is still held in milliseconds.
+const columns = `name, holder, token, acquired_at, renewed_at, expires_at,
+	greatest(0, ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000))::bigint`
+
+// lookSQL finds one lease.
+func lookSQL(name string) string {
+	return `SELECT holder, token, greatest(0, ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000))::bigint FROM ` + table +
+		` WHERE name = ` + backend.Literal(name)
+}
+
+// acquireSQL takes a lease whose token is seen, if it is free or left over by the same holder, and returns the new token.
+//
+// The row is locked before the clock is read, in a statement of its own: a time read before a wait for the lock is stale,
+// and PostgreSQL does not look at a WHERE clause again when the transaction that was waited for has changed nothing. The
+// insert comes first, because a row that is not there cannot be locked; a single upsert would report conflicts of the
+// second index now and then. That the token is the one seen keeps a message that arrives late from taking the lease again.
+func acquireSQL(name, holder string, seen int64, ttl time.Duration) []string {
+	return []string{
+		fmt.Sprintf(`INSERT INTO %s VALUES (%s, '', 0, 'epoch', 'epoch', 'epoch') ON CONFLICT DO NOTHING`, table, backend.Literal(name)),
+		lockSQL(`name = `+backend.Literal(name), "FOR UPDATE"),
+		fmt.Sprintf(`UPDATE %s l SET holder = %s, token = token + 1, acquired_at = t.now, renewed_at = t.now, expires_at = t.now + %s
+FROM clock_timestamp() AS t(now) WHERE l.name = %s AND l.token = %d AND (l.expires_at <= t.now OR l.holder = %[2]s) RETURNING l.token`,
+			table, backend.Literal(holder), interval(ttl), backend.Literal(name), seen),
+	}
+}
+
+// renewSQL moves the expiry of those of the terms that are not over, and returns them as a JSON array of names and tokens. As
+// in acquireSQL, the lock comes first and the clock afterwards. FOR NO KEY UPDATE does not wait for fenced transactions.
+func renewSQL(terms []*Term) []string {
+	rows, keys := make([]string, len(terms)), make([]string, len(terms))
+	for i, t := range terms {
+		key := fmt.Sprintf("%s, %s, %d::bigint", backend.Literal(t.lease.name), backend.Literal(t.lease.holder), t.token)
+		keys[i] = "(" + key + ")"
+		rows[i] = "(" + key + ", " + interval(t.lease.opts.TTL) + ")"
+	}
+	return []string{
+		lockSQL(`(name, holder, token) IN (`+strings.Join(keys, ", ")+`)`, "FOR NO KEY UPDATE"),
+		fmt.Sprintf(`WITH renewed AS (UPDATE %s l SET renewed_at = t.now, expires_at = t.now + m.ttl
+FROM (VALUES %s) AS m(name, holder, token, ttl), clock_timestamp() AS t(now)
+WHERE l.name = m.name AND l.holder = m.holder AND l.token = m.token AND l.expires_at > t.now RETURNING l.name, l.token)
+SELECT coalesce(json_agg(json_build_object('name', name, 'token', token)), '[]') FROM renewed`, table, strings.Join(rows, ", ")),
+	}
+}
+
+// lockSQL locks rows and returns none, so that the answer has those of the next statement only. The order keeps two
+// messages from locking the same rows crosswise.
+func lockSQL(condition, strength string) string {
+	return fmt.Sprintf(`SELECT FROM (SELECT FROM %s WHERE %s ORDER BY name %s) AS locked HAVING count(*) < 0`, table, condition, strength)
+}
+
+// releaseSQL ends the expiry of a term that is not over. The token stays, so that no fenced transaction is disturbed that
+// was let in before; the next term waits for it.
+func releaseSQL(name, holder string, token int64) string {
+	return fmt.Sprintf(`UPDATE %s SET expires_at = clock_timestamp() WHERE name = %s AND holder = %s AND token = %d AND expires_at > clock_timestamp()`,
+		table, backend.Literal(name), backend.Literal(holder), token)
+}
+
+// forceSQL ends a term whoever holds it. Unlike a release it raises the token, because its holder does not know: fences
+// of the term fail from then on, and those that have succeeded are waited for.
+func forceSQL(name string, token int64) []string {
+	return []string{
+		lockSQL(`name = `+backend.Literal(name), "FOR UPDATE"),
+		fmt.Sprintf(`UPDATE %s SET token = token + 1, expires_at = least(expires_at, clock_timestamp()) WHERE name = %s AND token = %d RETURNING holder`,
+			table, backend.Literal(name), token),
+	}
+}
+
+// fenceSQL locks the term's row for as long as the caller's transaction lasts, and then reads the clock. A lock that waited
+// for a takeover finds another row, or fails with 40001 above READ COMMITTED.
+const fenceSQL = `WITH term AS MATERIALIZED (SELECT expires_at FROM ` + table + ` WHERE name = $1 AND holder = $2 AND token = $3 FOR KEY SHARE)
+SELECT expires_at > clock_timestamp(), current_setting('transaction_isolation') FROM term`
+
+// blockersSQL lists who has the table in use: sessions, and prepared transactions, which go by the same virtual
+// transaction as their other locks.
+const blockersSQL = `SELECT json_agg(DISTINCT coalesce(
+	'prepared transaction ' || p.gid,
+	'server process ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), 'no name') || ', ' || a.usename || ', ' || a.state || ' since ' || date_trunc('second', a.state_change) || ')'))
+FROM pg_locks t
+LEFT JOIN pg_locks x ON x.locktype = 'transactionid' AND x.virtualtransaction = t.virtualtransaction AND t.pid IS NULL
+LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
+LEFT JOIN pg_stat_activity a ON a.pid = t.pid
+WHERE t.locktype = 'relation' AND t.relation = to_regclass('` + table + `') AND t.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND t.granted AND t.pid IS DISTINCT FROM pg_backend_pid()`
+
+// guards are what the server watches over while a message's transaction is open. They belong to the transaction, so that
+// they hold behind a pooler. A commit that a crash could undo would let two terms have one token.
+func (g guards) begin(name string) []string {
+	return []string{
+		`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`,
+		`SET LOCAL synchronous_commit = on`,
+		`SET LOCAL application_name = ` + backend.Literal(name),
+		fmt.Sprintf(`SET LOCAL lock_timeout = %d`, g.lock.Milliseconds()),
+		fmt.Sprintf(`SET LOCAL statement_timeout = %d`, g.statement.Milliseconds()),
+		fmt.Sprintf(`SET LOCAL idle_in_transaction_session_timeout = %d`, g.idle.Milliseconds()),
+	}
+}
+
+// guards are the time-outs of one message.
+type guards struct{ lock, statement, idle, stall time.Duration }
+
+func (o Options) guards() guards {
+	return guards{lock: o.LockTimeout, statement: o.StatementTimeout, idle: o.IdleTimeout, stall: o.StallTimeout}
+}
+
+func interval(d time.Duration) string {
+	return fmt.Sprintf("interval '%d milliseconds'", d.Milliseconds())
+}
