@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"internal/schema":   {"query", "features", "hare/backend"},
 	"internal/session":  {"features", "hare/backend"},
 	"internal/compile":  {"query", "features", "hare/backend", "internal/schema", squirrel},
-	"internal/doctor":   {"features", "hare", "hare/backend", "transactions", "internal/releases"},
+	"internal/doctor":   {"hare", "hare/backend", "transactions", "internal/releases"},
 	"internal/releases": {},
 	"internal/rules":    {},
 	"hare": {"query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
