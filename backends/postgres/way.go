@@ -22,11 +22,12 @@ import (
 //   - the number of the server process that the log-in told, against pg_backend_pid(). PostgreSQL itself makes them equal,
 //     and a plain TCP proxy keeps them; a pooler makes a number up. It costs the first use one round trip, together with
 //     the guards, and no more time than connect_timeout.
-//   - only where they differ: while another connection has a transaction open, this one's process changes or is the
-//     other's. That is transaction mode. Where neither happens, in three trials, it is a session of its own.
+//   - only where they differ: of two connections one is served by a process that served the other, or by another process
+//     than before, at the latest while the other has a transaction open. That is transaction mode. Where neither happens,
+//     in three trials, each has a session of its own.
 //
-// The second test needs two processes. A pool of one keeps it waiting, so that it has a deadline of its own, after which
-// the mode is unknown and is taken for transaction mode, which is right everywhere and merely slower.
+// The second test may have to wait, for a pool that is full or that has one process. So it has a deadline of its own, after
+// which the mode is unknown and is taken for transaction mode, which is right everywhere and merely slower.
 
 // way is what was found.
 type way struct {
@@ -79,7 +80,8 @@ func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool) (*
 	return w, nil
 }
 
-// displace tries whether a transaction of another connection takes this one's server process away.
+// displace tries whether two connections have each a server process of its own, whatever the other one does. Simple
+// statements by turns come first: they keep nobody waiting, also where there is one process for all.
 func (d *database) displace(ctx context.Context, a *pgconn.PgConn) (backend.Pooling, string) {
 	ctx, cancel := context.WithTimeout(ctx, displaceTime)
 	defer cancel()
@@ -89,31 +91,31 @@ func (d *database) displace(ctx context.Context, a *pgconn.PgConn) (backend.Pool
 	}
 	defer func() { _ = other.Close(ctx) }() // the socket is closed whatever the error
 	b := other.PgConn()
+	const which = "SELECT pg_catalog.pg_backend_pid()"
+	process, user := map[*pgconn.PgConn]string{}, map[string]*pgconn.PgConn{}
 	for range displaceTrials {
-		var process [4]string
-		for i, step := range []struct {
+		for _, step := range []struct {
 			on  *pgconn.PgConn
 			sql string
-		}{
-			{a, "SELECT pg_catalog.pg_backend_pid()"},
-			{b, "BEGIN; SELECT pg_catalog.pg_backend_pid()"},
-			{a, "SELECT pg_catalog.pg_backend_pid()"},
-			{b, "ROLLBACK"},
-		} {
+		}{{a, which}, {a, which}, {b, which}, {b, "BEGIN; " + which}, {a, which}, {b, "ROLLBACK"}} {
 			answer, err := simple(ctx, step.on, step.sql)
 			if err != nil {
 				return backend.PoolingUnknown, fmt.Sprintf("two connections could not be served side by side within %v to see its mode", displaceTime)
 			}
-			if len(answer.Row) > 0 {
-				process[i] = answer.Row[0]
+			if len(answer.Row) == 0 {
+				continue
 			}
-		}
-		before, during, after := process[0], process[1], process[2]
-		if before != after || during == after {
-			return backend.PoolingTransaction, fmt.Sprintf("process %s served one connection and %s a transaction of another, during which %s served the first", before, during, after)
+			now := answer.Row[0]
+			if before := process[step.on]; before != "" && before != now {
+				return backend.PoolingTransaction, fmt.Sprintf("one connection was served by process %s and then by %s", before, now)
+			}
+			if user[now] != nil && user[now] != step.on {
+				return backend.PoolingTransaction, fmt.Sprintf("process %s served two connections", now)
+			}
+			process[step.on], user[now] = now, step.on
 		}
 	}
-	return backend.PoolingSession, fmt.Sprintf("a transaction of another connection did not change the process in %d trials", displaceTrials)
+	return backend.PoolingSession, fmt.Sprintf("two connections were served by process %s and process %s throughout", process[a], process[b])
 }
 
 // connectThrough opens a connection that goes the way of the pool, without the guards if it is refused with them.
