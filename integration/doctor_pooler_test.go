@@ -28,7 +28,7 @@ func direct(t *testing.T, database string) string {
 // right. Everything else is asked all the same.
 func TestDoctorPoolers(t *testing.T) {
 	t.Parallel()
-	urls := servers.Databases(t, 2)
+	urls := unpooled(t, 2)
 	ofTransactions := servers.PoolerFor(t, servers.PoolerOptions{URL: urls[0]}).URL(urls[0])
 	ofSessions := servers.PoolerFor(t, servers.PoolerOptions{URL: urls[0], Mode: servers.SessionMode}).URL(urls[0])
 	narrow := servers.PoolerFor(t, servers.PoolerOptions{URL: urls[0], PoolSize: 1}).URL(urls[0])
@@ -62,7 +62,7 @@ func TestDoctorPoolers(t *testing.T) {
 	}
 
 	t.Run("the direct address", func(t *testing.T) {
-		elsewhere := servers.Database(t)
+		elsewhere := unpooled(t, 1)[0]
 		for _, test := range []struct {
 			name, option string
 			state        doctor.State
@@ -108,7 +108,7 @@ func TestDoctorDroppedParameter(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			database := servers.Database(t)
+			database := unpooled(t, 1)[0]
 			test.options.URL = database
 			pooler := servers.PoolerFor(t, test.options)
 			p := &patients{T: t, urls: map[string]string{"a": pooler.URL(database) + "&statement_timeout=15s&lock_timeout=0" + test.url}, mender: map[string]string{"a": database}}
@@ -135,4 +135,15 @@ func TestDoctorDroppedParameter(t *testing.T) {
 			p.want(report, "a", "statement_timeout", doctor.OK, "15s", "the role's default in this database")
 		})
 	}
+}
+
+// password is the one in a URL.
+func password(t *testing.T, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, _ := u.User.Password()
+	return word
 }

@@ -27,7 +27,7 @@ func TestDoctorNoSlots(t *testing.T) {
 	p := &patients{T: t, urls: map[string]string{"b": database(t, none, "b")}}
 	p.want(p.examine(doctor.Options{}), "b", "prepared_slots", doctor.OK, "no slots", "one database")
 
-	urls := servers.Databases(t, 2)
+	urls := unpooled(t, 2)
 	p.urls["c"], p.urls["a"] = urls[0], urls[1]
 	p.want(p.examine(doctor.Options{}), "b", "prepared_slots", doctor.Warning, "if there are to be")
 	distribute := func(coordinator, participant string) error {
@@ -86,7 +86,7 @@ func TestDoctorSlotsInUse(t *testing.T) {
 // ended by the proposed statement it is gone.
 func TestDoctorStrangersOrphan(t *testing.T) {
 	t.Parallel()
-	p := &patients{T: t, urls: map[string]string{"a": servers.Database(t)}}
+	p := &patients{T: t, urls: map[string]string{"a": unpooled(t, 1)[0]}}
 	prefix := strings.TrimPrefix(p.urls["a"][strings.LastIndex(p.urls["a"], "/"):], "/")
 	prefix, _, _ = strings.Cut(prefix, "?")
 	prepare(t, p.urls["a"], "orders", prefix+"it's")

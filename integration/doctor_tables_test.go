@@ -18,9 +18,9 @@ import (
 // another database has the tables it is fine.
 func TestDoctorRights(t *testing.T) {
 	t.Parallel()
-	urls := servers.Databases(t, 2)
+	urls := unpooled(t, 2)
 	execAll(t, urls[0], "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-	p := &patients{T: t, urls: map[string]string{"c": asRole(t, urls[0], ""), "a": urls[1]}, mender: map[string]string{"c": urls[0]}}
+	p := &patients{T: t, urls: map[string]string{"c": asRole(t, urls[0]), "a": urls[1]}, mender: map[string]string{"c": urls[0]}}
 	created := p.want(p.examine(doctor.Options{}), "c", "tables", doctor.Warning, "may not create public.hare_distributed_decisions")
 
 	distribute := func(coordinator, participant string, urls map[string]string) error {
@@ -59,7 +59,7 @@ func TestDoctorRights(t *testing.T) {
 
 	// A participant needs none of them.
 	execAll(t, urls[1], "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-	p.urls["a"] = asRole(t, urls[1], "")
+	p.urls["a"] = asRole(t, urls[1])
 	report = p.examine(doctor.Options{})
 	p.want(report, "a", "tables", doctor.Warning, "may not create") // leases, which no database has
 	holdLease(t, urls[0], "any")
@@ -84,27 +84,14 @@ func roleOf(t *testing.T, database string) string {
 // A right that was taken away from everybody is a finding of its own.
 func TestDoctorMayNotLook(t *testing.T) {
 	t.Parallel()
-	server := ownServer(t, servers.Options{Fast: true})
-	database := database(t, server, "a")
-	execAll(t, database, "CREATE ROLE limited LOGIN PASSWORD 'secret'",
-		"REVOKE EXECUTE ON FUNCTION pg_catalog.pg_control_system() FROM PUBLIC", "REVOKE SELECT ON pg_catalog.pg_prepared_xacts FROM PUBLIC")
-	limited := strings.Replace(database, url.UserPassword(servers.Superuser, password(t, database)).String(), "limited:secret", 1)
-	p := &patients{T: t, urls: map[string]string{"a": limited}, mender: map[string]string{"a": database}}
+	database := unpooled(t, 1)[0]
+	execAll(t, database, "REVOKE EXECUTE ON FUNCTION pg_catalog.pg_control_system() FROM PUBLIC", "REVOKE SELECT ON pg_catalog.pg_prepared_xacts FROM PUBLIC")
+	p := &patients{T: t, urls: map[string]string{"a": asRole(t, database)}, mender: map[string]string{"a": database}}
 	report := p.examine(doctor.Options{})
 	p.want(report, "a", "prepared_slots", doctor.Warning, "may not look", "pg_prepared_xacts")
 	p.want(report, "a", "prepared_transactions", doctor.Warning, "may not look")
 	p.want(report, "a", "statement_timeout", doctor.Warning)
-	p.mended(p.want(report, "a", "identity", doctor.Failure, "may not look", "pg_control_system"), nil, `database "a"`)
-}
-
-func password(t *testing.T, database string) string {
-	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	word, _ := u.User.Password()
-	return word
+	p.mended(p.want(report, "a", "identity", doctor.Failure, "may not look", "pg_control_system"), nil, `database "hare_test_`)
 }
 
 // A table that somebody has locked holds the doctor up for a moment, and nothing else.
@@ -176,7 +163,7 @@ func holdLease(t *testing.T, database, name string) *leases.Term {
 // Leases that are held are listed, those that are free are counted, and one that expires in a far future is worth a warning.
 func TestDoctorLeases(t *testing.T) {
 	t.Parallel()
-	p := &patients{T: t, urls: map[string]string{"a": servers.Database(t)}}
+	p := &patients{T: t, urls: map[string]string{"a": unpooled(t, 1)[0]}}
 	if list := of(p.examine(doctor.Options{}), "a", "leases"); len(list) > 0 {
 		t.Errorf("without the table: %+v", list)
 	}

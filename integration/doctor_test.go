@@ -105,6 +105,16 @@ func execAll(t *testing.T, url string, statements ...string) {
 	}
 }
 
+// unpooled are databases without a pooler before them, also where all tests have one.
+func unpooled(t *testing.T, n int) []string {
+	t.Helper()
+	urls := servers.Databases(t, n)
+	for i := range urls {
+		urls[i] = servers.Direct(urls[i])
+	}
+	return urls
+}
+
 // pgxConnect is a connection that knows nothing of hare.
 func pgxConnect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
@@ -190,7 +200,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 func TestDoctorCommand(t *testing.T) {
 	t.Parallel()
 	binary := buildCommand(t)
-	urls := servers.Databases(t, 1)
+	urls := unpooled(t, 1)
 	good := writeConfiguration(t, map[string]string{"library": urls[0]})
 	broken := writeConfiguration(t, map[string]string{"library": urls[0], "gone": "postgres://hare:secret@127.0.0.1:1/gone"})
 	for _, test := range []struct {
