@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,25 @@ func TestGuardsAreJudged(t *testing.T) {
 	d.refused = &hare.ConnectionError{}
 	if f := reachable(d, nil)[0]; f.State != Failure {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A database that could not be reached has no findings but that, and what is known of the way to it.
+func TestUnreachableDatabase(t *testing.T) {
+	t.Parallel()
+	d := &database{alias: "a", failed: map[question]error{reaching: errUnanswered}, pathErr: errUnanswered}
+	names := func() (list []string) {
+		for _, f := range (&examination{databases: []*database{d}}).judge() {
+			list = append(list, f.Check)
+		}
+		return list
+	}
+	if got := names(); !slices.Equal(got, []string{"reachable"}) {
+		t.Errorf("%q", got)
+	}
+	d.path = &backend.Path{Pooler: backend.PoolingTransaction, Guards: []backend.Guard{{Name: "lock_timeout", Asked: "1", Found: "0"}}}
+	if got := names(); !slices.Equal(got, []string{"reachable", "pooler", "guards"}) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -86,8 +86,8 @@ func unreachable(err error) Finding {
 
 func pooler(d *database, _ *examination) []Finding {
 	if d.path == nil {
-		if d.pathErr == nil {
-			return nil // the backend does not look
+		if d.pathErr == nil || d.failed[reaching] != nil {
+			return nil // the backend does not look, or there is nothing to be seen
 		}
 		f := found(Failure, "not known: %s", says(d.pathErr))
 		f.Mend = "see that the server, and the pooler before it, run and answer at the address in the configuration"
