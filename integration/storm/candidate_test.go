@@ -1,0 +1,214 @@
+package storm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/leases"
+	"github.com/hare-go/hare/transactions"
+)
+
+// theLease is what the candidates compete for.
+const theLease = "storm"
+
+// ttl is short, so that many terms fit into a minute, and other times follow from it. poll is their Options.Poll.
+const (
+	ttl  = 2 * time.Second
+	poll = ttl / 10
+)
+
+// assignment is what a candidate has to know.
+type assignment struct {
+	Slot, Life int
+	Seed       uint64
+	URL        string
+}
+
+// name is how the lease's row calls the candidate, before a random part.
+func (a assignment) name() string { return fmt.Sprintf("%d.%d", a.Slot, a.Life) }
+
+// word is what a candidate says: one of these things.
+type word struct {
+	Reading *reading `json:",omitempty"`
+	Write   *write   `json:",omitempty"`
+	Returns string   `json:",omitempty"` // Run has returned although it was not stopped
+}
+
+// reading is an instant of the database's clock at which a candidate trusted its term.
+//
+// The clock is read first, and Term.Err afterwards: what is still trusted then was trusted at the reading, too, however
+// long the process stood still in between. The other way round a process that is stopped between the two would claim an
+// instant at which it had no say.
+type reading struct {
+	Token  int64
+	Holder string
+	At     int64 // microseconds, as all times of the evidence
+}
+
+// write is a transaction of a candidate, and what it was told of its end.
+type write struct {
+	ID, Outcome string
+	Fenced      bool
+}
+
+// candidate is the process.
+type candidate struct {
+	assignment
+	client *hare.Client
+	random *rand.Rand
+	words  *json.Encoder
+	writes int
+}
+
+// candidateProgram competes for the lease until its orders end.
+func candidateProgram(orders *json.Decoder, words *json.Encoder) error {
+	c := &candidate{words: words}
+	if err := orders.Decode(&c.assignment); err != nil {
+		return err
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	c.random = rand.New(rand.NewPCG(c.Seed, uint64(c.Slot)<<32|uint64(c.Life)))
+	conns, err := hare.Open(context.Background(), hare.Config{Connections: map[string]string{"main": c.URL}})
+	if err != nil {
+		return err
+	}
+	defer conns.Close()
+	if c.client, err = conns.Client("main"); err != nil {
+		return err
+	}
+	ctx := hare.WithConnections(context.Background(), conns)
+	lease := leases.New(c.client, theLease, leases.Options{TTL: ttl, Poll: poll, Holder: c.name()})
+	stopping, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			err := lease.Run(ctx, c.lead) // it returns when lead does by itself
+			select {
+			case <-stopping:
+				return
+			default:
+			}
+			if err != nil {
+				c.say(word{Returns: err.Error()})
+				sleep(ctx, poll)
+			}
+		}
+	}()
+	_ = orders.Decode(&struct{}{}) // the end of the orders
+	close(stopping)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	err = lease.Stop(ctx)
+	<-ended
+	return err
+}
+
+func (c *candidate) say(w word) {
+	if err := c.words.Encode(w); err != nil {
+		os.Exit(3) // nobody listens any more
+	}
+}
+
+// lead is the work of a term: it writes and writes, and returns in the end, if nothing else ends it before.
+func (c *candidate) lead(ctx context.Context, term *leases.Term) error {
+	for end := time.Now().Add(c.between(time.Second, 15*time.Second)); ctx.Err() == nil && time.Now().Before(end); sleep(ctx, c.between(20*time.Millisecond, 50*time.Millisecond)) {
+		if c.random.IntN(4) > 0 {
+			c.write(ctx, term)
+		}
+		c.read(ctx, term)
+	}
+	return nil
+}
+
+// read says at what time the term is trusted.
+func (c *candidate) read(ctx context.Context, term *leases.Term) {
+	at := int64(0)
+	err := transactions.Atomic(ctx, func(ctx context.Context) error { return c.scan(ctx, &at, `SELECT `+micros("clock_timestamp()")) }, transactions.ReadOnly())
+	if err == nil && term.Err() == nil {
+		c.say(word{Reading: &reading{Token: term.Token(), Holder: term.Holder(), At: at}})
+	}
+}
+
+// write writes to the journal, mostly behind the fence. Half of the writes are stubborn, as those of a program that does not
+// watch its ctx are, and some pause where it does most harm.
+func (c *candidate) write(ctx context.Context, term *leases.Term) {
+	c.writes++
+	w := write{ID: fmt.Sprintf("%s.%d", c.name(), c.writes), Fenced: c.random.IntN(5) > 0}
+	level := transactions.ReadCommitted
+	if c.random.IntN(2) == 0 {
+		level = transactions.RepeatableRead
+	}
+	if c.random.IntN(2) == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+	}
+	err := transactions.Atomic(ctx, func(ctx context.Context) error {
+		if c.random.IntN(2) == 0 { // a snapshot that is older than the fence
+			if err := c.scan(ctx, new(int64), `SELECT count(*) FROM turn`); err != nil {
+				return err
+			}
+			c.pause(ctx)
+		}
+		if w.Fenced {
+			if err := term.Fence(ctx); err != nil {
+				return err
+			}
+		}
+		c.pause(ctx)
+		kind := unfenced
+		if w.Fenced {
+			kind = fenced
+		}
+		_, err := c.client.Exec(ctx, `INSERT INTO journal (id, kind, token, holder, isolation) VALUES ($1, $2, $3, $4, $5)`,
+			w.ID, kind, term.Token(), term.Holder(), string(level))
+		c.pause(ctx)
+		return err
+	}, transactions.Isolation(level), transactions.StatementTimeout(5*time.Second), transactions.LockTimeout(time.Second))
+	w.Outcome = transactions.OutcomeOf(err).String()
+	var lost *leases.LeaseLostError
+	if err != nil && !errors.As(err, &lost) {
+		slog.Debug("write", "id", w.ID, "error", err)
+	}
+	c.say(word{Write: &w})
+}
+
+// pause waits for a while inside a transaction: mostly not at all, sometimes for long.
+func (c *candidate) pause(ctx context.Context) {
+	switch n := c.random.IntN(20); {
+	case n == 0:
+		sleep(ctx, c.between(100*time.Millisecond, ttl/2))
+	case n < 5:
+		sleep(ctx, c.between(time.Millisecond, 20*time.Millisecond))
+	}
+}
+
+func (c *candidate) scan(ctx context.Context, value *int64, sql string) error {
+	rows, err := c.client.Query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		err = errors.Join(err, rows.Scan(value))
+	}
+	return errors.Join(err, rows.Close())
+}
+
+func (c *candidate) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(c.random.Int64N(int64(to-from)))
+}
+
+// sleep waits for d, or less when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
