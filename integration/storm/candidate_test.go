@@ -118,7 +118,7 @@ func (c *candidate) say(w word) {
 
 // lead is the work of a term: it writes and writes, and returns in the end, if nothing else ends it before.
 func (c *candidate) lead(ctx context.Context, term *leases.Term) error {
-	for end := time.Now().Add(c.between(time.Second, 15*time.Second)); ctx.Err() == nil && time.Now().Before(end); sleep(ctx, c.between(20*time.Millisecond, 50*time.Millisecond)) {
+	for end := time.Now().Add(c.between(time.Second, 15*time.Second)); ctx.Err() == nil && time.Now().Before(end); sleep(ctx, c.between(10*time.Millisecond, 40*time.Millisecond)) {
 		if c.random.IntN(4) > 0 {
 			c.write(ctx, term)
 		}
@@ -140,7 +140,7 @@ func (c *candidate) read(ctx context.Context, term *leases.Term) {
 // watch its ctx are, and some pause where it does most harm.
 func (c *candidate) write(ctx context.Context, term *leases.Term) {
 	c.writes++
-	w := write{ID: fmt.Sprintf("%s.%d", c.name(), c.writes), Fenced: c.random.IntN(5) > 0}
+	w := write{ID: fmt.Sprintf("%s.%d", c.name(), c.writes), Fenced: c.random.IntN(2) > 0}
 	level := transactions.ReadCommitted
 	if c.random.IntN(2) == 0 {
 		level = transactions.RepeatableRead
@@ -182,10 +182,10 @@ func (c *candidate) write(ctx context.Context, term *leases.Term) {
 
 // pause waits for a while inside a transaction: mostly not at all, sometimes for long.
 func (c *candidate) pause(ctx context.Context) {
-	switch n := c.random.IntN(20); {
+	switch n := c.random.IntN(60); {
 	case n == 0:
 		sleep(ctx, c.between(100*time.Millisecond, ttl/2))
-	case n < 5:
+	case n < 12:
 		sleep(ctx, c.between(time.Millisecond, 20*time.Millisecond))
 	}
 }

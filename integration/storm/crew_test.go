@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -45,18 +46,24 @@ func muster(t *testing.T, dir, direct string, seed uint64) *crew {
 		s := &slot{number: n}
 		if n%2 == 0 {
 			s.link = proxyFor(t, direct)
-			s.url = s.link.URL()
+			s.url = with(t, s.link.URL(), small)
 		} else {
 			s.link = proxyFor(t, pooler.URL(direct))
-			s.url = s.link.URL() + unnamed
+			s.url = with(t, s.link.URL(), small+unnamed)
 		}
-		s.url += "&max_size=3&connect_timeout=2s&pool_acquire_timeout=2s"
 		c.slots = append(c.slots, s)
 	}
+	c.begin(t)
+	return c
+}
+
+// begin starts a process in each slot. They end with the test.
+func (c *crew) begin(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
 		for _, s := range c.slots {
 			if s.process != nil {
-				s.process.kill()
+				s.kill()
 			}
 		}
 	})
@@ -65,7 +72,20 @@ func muster(t *testing.T, dir, direct string, seed uint64) *crew {
 			t.Fatal(err)
 		}
 	}
-	return c
+}
+
+// small is a pool for one that writes and reads in turn.
+const small = "&max_size=3&connect_timeout=2s&pool_acquire_timeout=2s"
+
+// with adds options to a URL.
+func with(t *testing.T, address, options string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal("the database's URL is none")
+	}
+	u.RawQuery += options
+	return u.String()
 }
 
 // unnamed keeps a pooler that knows no prepared statements from being asked for them. All that a candidate sends is in

@@ -190,4 +190,3 @@ var breaks = map[kind]func(*proxy.Proxy){
 	cut: (*proxy.Proxy).Refuse, swallow: (*proxy.Proxy).Swallow, stall: (*proxy.Proxy).Stall,
 	stallAnswers: (*proxy.Proxy).StallAnswers, loseAnswers: (*proxy.Proxy).StallAnswers,
 }
-

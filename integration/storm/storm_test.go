@@ -139,12 +139,7 @@ func (c *checker) judge(t *testing.T, length time.Duration) {
 		t.Errorf("... and %d more violations", n-most)
 	}
 	c.summarize(t)
-	written, forced := c.committed(fenced), 0
-	for _, term := range c.terms {
-		if term.forced {
-			forced++
-		}
-	}
+	written, forced := c.committed(fenced), c.forced()
 	// What can be in the way of the next term: something that lasts, and the TTL.
 	if gaps := c.gaps(); len(gaps) > 0 && gaps[0].last > 2*longest+ttl+slack {
 		t.Errorf("nobody held the lease for %v before term %d", gaps[0].last, gaps[0].token)
@@ -158,6 +153,16 @@ func (c *checker) judge(t *testing.T, length time.Duration) {
 	if forced >= 3 && c.overlaps == 0 {
 		t.Errorf("%d terms were ended by hand, and yet no unfenced write met another holder: the storm shows nothing", forced)
 	}
+}
+
+// forced is how many terms were ended by hand.
+func (c *checker) forced() (n int) {
+	for _, term := range c.terms {
+		if term.forced {
+			n++
+		}
+	}
+	return n
 }
 
 // committed is how many writes of a kind there are.
@@ -181,6 +186,7 @@ func (c *checker) summarize(t *testing.T) {
 		outcomes[w.Outcome]++
 	}
 	t.Logf("%d terms, %d changes of the row, %d fenced writes, %d readings of a trusted term; violations: %d", len(c.terms), len(c.History), c.committed(fenced), len(c.Readings), len(c.found))
+	t.Logf("%d terms were ended by ForceRelease", c.forced())
 	t.Logf("the control: of %d unfenced writes %d committed beside another term", c.committed(unfenced), c.overlaps)
 	t.Logf("done: %s; told of writes: %s", counts(done), counts(outcomes))
 	if took := c.takeovers(); len(took) > 0 {
