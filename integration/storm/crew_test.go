@@ -49,7 +49,10 @@ func muster(t *testing.T, dir, direct string, seed uint64) *crew {
 			s.url = with(t, s.link.URL(), small)
 		} else {
 			s.link = proxyFor(t, pooler.URL(direct))
-			s.url = with(t, s.link.URL(), small+unnamed)
+			s.url = with(t, s.link.URL(), small)
+			if n%4 == 3 {
+				s.url = with(t, s.url, "&transaction_pooling=true") // the others find it out by themselves, storm or not
+			}
 		}
 		c.slots = append(c.slots, s)
 	}
@@ -87,10 +90,6 @@ func with(t *testing.T, address, options string) string {
 	u.RawQuery += options
 	return u.String()
 }
-
-// unnamed keeps a pooler that knows no prepared statements from being asked for them. All that a candidate sends is in
-// transactions, so that no other client comes between a statement and its answer.
-const unnamed = "&statement_cache_size=0"
 
 func proxyFor(t *testing.T, url string) *proxy.Proxy {
 	t.Helper()

@@ -50,7 +50,7 @@ func TestStorm(t *testing.T) {
 	conn := observer(t, direct)
 	client := clientOf(t, direct)
 	prepare(t, conn, client)
-	dir, err := os.MkdirTemp("", "hare-storm-")
+	dir, err := os.MkdirTemp("", "hare-storm-") //nolint:usetesting // it stays when the test fails
 	if err != nil {
 		t.Fatal(err)
 	}

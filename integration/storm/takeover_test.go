@@ -25,7 +25,7 @@ func TestTakeoverAfterAKill(t *testing.T) {
 			prepare(t, conn, clientOf(t, direct))
 			url := with(t, direct, small)
 			if way != "directly" {
-				url = with(t, servers.PoolerFor(t, servers.PoolerOptions{URL: direct}).URL(direct), small+unnamed)
+				url = with(t, servers.PoolerFor(t, servers.PoolerOptions{URL: direct}).URL(direct), small)
 			}
 			c := &crew{dir: t.TempDir()}
 			for n := range 3 {
