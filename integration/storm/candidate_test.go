@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -54,8 +56,7 @@ type reading struct {
 
 // write is a transaction of a candidate, and what it was told of its end.
 type write struct {
-	ID, Outcome string
-	Fenced      bool
+	ID, Kind, Outcome string
 }
 
 // candidate is the process.
@@ -63,8 +64,10 @@ type candidate struct {
 	assignment
 	client *hare.Client
 	random *rand.Rand
-	words  *json.Encoder
-	writes int
+	writes atomic.Int64
+
+	mu    sync.Mutex
+	words *json.Encoder
 }
 
 // candidateProgram competes for the lease until its orders end.
@@ -74,7 +77,7 @@ func candidateProgram(orders *json.Decoder, words *json.Encoder) error {
 		return err
 	}
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	c.random = rand.New(rand.NewPCG(c.Seed, uint64(c.Slot)<<32|uint64(c.Life)))
+	c.random = c.source(0)
 	conns, err := hare.Open(context.Background(), hare.Config{Connections: map[string]string{"main": c.URL}})
 	if err != nil {
 		return err
@@ -110,19 +113,37 @@ func candidateProgram(orders *json.Decoder, words *json.Encoder) error {
 	return err
 }
 
+// source is a source of random numbers for one goroutine.
+func (c *candidate) source(goroutine uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(c.Seed, uint64(c.Slot)<<32|uint64(c.Life)<<8|goroutine))
+}
+
 func (c *candidate) say(w word) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := c.words.Encode(w); err != nil {
 		os.Exit(3) // nobody listens any more
 	}
 }
 
-// lead is the work of a term: it writes and writes, and returns in the end, if nothing else ends it before.
+// lead is the work of a term: it writes and writes, and returns in the end, if nothing else ends it before. Beside it go slow
+// writes, one of which is under way at almost any time: behind the fence, and as the control.
 func (c *candidate) lead(ctx context.Context, term *leases.Term) error {
-	for end := time.Now().Add(c.between(time.Second, 15*time.Second)); ctx.Err() == nil && time.Now().Before(end); sleep(ctx, c.between(10*time.Millisecond, 40*time.Millisecond)) {
-		if c.random.IntN(4) > 0 {
-			c.write(ctx, term)
-		}
+	ctx, cancel := context.WithTimeout(ctx, c.between(time.Second, 15*time.Second))
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	defer cancel()
+	for i, kind := range []string{fenced, unfenced} {
+		slow.Go(func() {
+			for random := c.source(uint64(2*term.Token()) + uint64(i)); ctx.Err() == nil; {
+				c.write(ctx, term, kind, true, random)
+			}
+		})
+	}
+	for ctx.Err() == nil {
+		c.write(ctx, term, fenced, false, c.random)
 		c.read(ctx, term)
+		sleep(ctx, c.between(10*time.Millisecond, 40*time.Millisecond))
 	}
 	return nil
 }
@@ -136,40 +157,38 @@ func (c *candidate) read(ctx context.Context, term *leases.Term) {
 	}
 }
 
-// write writes to the journal, mostly behind the fence. Half of the writes are stubborn, as those of a program that does not
-// watch its ctx are, and some pause where it does most harm.
-func (c *candidate) write(ctx context.Context, term *leases.Term) {
-	c.writes++
-	w := write{ID: fmt.Sprintf("%s.%d", c.name(), c.writes), Fenced: c.random.IntN(2) > 0}
+// write writes to the journal. Those that are slow, and half of the others, are stubborn, as those of a program that does not
+// watch its ctx are. Some pause where it does most harm.
+func (c *candidate) write(ctx context.Context, term *leases.Term, kind string, slow bool, random *rand.Rand) {
+	w := write{ID: fmt.Sprintf("%s.%d", c.name(), c.writes.Add(1)), Kind: kind}
 	level := transactions.ReadCommitted
-	if c.random.IntN(2) == 0 {
+	if random.IntN(2) == 0 {
 		level = transactions.RepeatableRead
 	}
-	if c.random.IntN(2) == 0 {
+	if slow || random.IntN(2) == 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 	}
 	err := transactions.Atomic(ctx, func(ctx context.Context) error {
-		if c.random.IntN(2) == 0 { // a snapshot that is older than the fence
-			if err := c.scan(ctx, new(int64), `SELECT count(*) FROM turn`); err != nil {
+		if slow || random.IntN(2) == 0 { // a snapshot that is older than the fence
+			if err := c.scan(ctx, new(int64), `SELECT 1`); err != nil {
 				return err
 			}
-			c.pause(ctx)
+			hesitate(ctx, random)
 		}
-		if w.Fenced {
+		if slow {
+			sleep(ctx, logarithmic(random, ttl/40, ttl/2))
+		}
+		if kind == fenced {
 			if err := term.Fence(ctx); err != nil {
 				return err
 			}
 		}
-		c.pause(ctx)
-		kind := unfenced
-		if w.Fenced {
-			kind = fenced
-		}
+		hesitate(ctx, random)
 		_, err := c.client.Exec(ctx, `INSERT INTO journal (id, kind, token, holder, isolation) VALUES ($1, $2, $3, $4, $5)`,
 			w.ID, kind, term.Token(), term.Holder(), string(level))
-		c.pause(ctx)
+		hesitate(ctx, random)
 		return err
 	}, transactions.Isolation(level), transactions.StatementTimeout(5*time.Second), transactions.LockTimeout(time.Second))
 	w.Outcome = transactions.OutcomeOf(err).String()
@@ -180,13 +199,13 @@ func (c *candidate) write(ctx context.Context, term *leases.Term) {
 	c.say(word{Write: &w})
 }
 
-// pause waits for a while inside a transaction: mostly not at all, sometimes for long.
-func (c *candidate) pause(ctx context.Context) {
-	switch n := c.random.IntN(60); {
+// hesitate waits inside a transaction: mostly not at all, sometimes for long.
+func hesitate(ctx context.Context, random *rand.Rand) {
+	switch n := random.IntN(60); {
 	case n == 0:
-		sleep(ctx, c.between(100*time.Millisecond, ttl/2))
+		sleep(ctx, logarithmic(random, ttl/20, ttl/2))
 	case n < 12:
-		sleep(ctx, c.between(time.Millisecond, 20*time.Millisecond))
+		sleep(ctx, logarithmic(random, time.Millisecond, ttl/100))
 	}
 }
 

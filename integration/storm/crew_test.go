@@ -77,8 +77,8 @@ func (c *crew) begin(t *testing.T) {
 	}
 }
 
-// small is a pool for one that writes and reads in turn.
-const small = "&max_size=3&connect_timeout=2s&pool_acquire_timeout=2s"
+// small is a pool for a candidate's writes.
+const small = "&max_size=4&connect_timeout=2s&pool_acquire_timeout=2s"
 
 // with adds options to a URL.
 func with(t *testing.T, address, options string) string {

@@ -16,21 +16,24 @@ const (
 
 // schema is what the evidence is kept in.
 //
-// A write takes its turn when it is inserted: it locks the one row of its kind until it has committed, so that seq is the
-// order of the commits, and learns the highest token of all that committed before it. When it commits (the trigger is
-// deferred, so that it runs as a part of COMMIT) it notes the time once more, and the token that the lease has by then:
-// without that, a write that is inserted before the next term begins, and committed after it, would look well.
+// A write takes its turn when it is inserted: it locks its kind until it has committed, so that seq is the order of the commits,
+// and learns the highest token of all that came before. Both are sequences, because what a snapshot shows is old above READ
+// COMMITTED, and a row would keep out, by a serialization failure, the very writes that the fence has to. When it commits
+// (the trigger is deferred, so that it runs as a part of COMMIT) it notes the time once more, and the token that the lease has
+// by then: without that, a write that is inserted before the next term begins, and committed after it, would look well.
 //
 // The history has every change of the lease's row, those included that nobody lived to tell of.
 const schema = `
-CREATE TABLE turn (kind text PRIMARY KEY, token bigint NOT NULL, writes bigint NOT NULL);
-INSERT INTO turn VALUES ('fenced', 0, 0), ('unfenced', 0, 0);
+CREATE SEQUENCE turns_fenced; CREATE SEQUENCE top_fenced MINVALUE 0 START 0;
+CREATE SEQUENCE turns_unfenced; CREATE SEQUENCE top_unfenced MINVALUE 0 START 0;
 
 CREATE TABLE journal (id text PRIMARY KEY, kind text NOT NULL, token bigint NOT NULL, holder text NOT NULL, isolation text NOT NULL,
 	seq bigint, top bigint, inserted timestamptz, committing timestamptz, lease_token bigint);
 CREATE FUNCTION take_turn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-	SELECT token, writes INTO NEW.top, NEW.seq FROM turn WHERE kind = NEW.kind FOR UPDATE;
-	UPDATE turn SET token = greatest(token, NEW.token), writes = writes + 1 WHERE kind = NEW.kind;
+	PERFORM pg_advisory_xact_lock(hashtext(NEW.kind));
+	NEW.seq = nextval('turns_' || NEW.kind);
+	EXECUTE 'SELECT last_value FROM top_' || NEW.kind INTO NEW.top;
+	PERFORM setval('top_' || NEW.kind, greatest(NEW.top, NEW.token));
 	NEW.inserted = clock_timestamp();
 	RETURN NEW;
 END $$;

@@ -149,6 +149,11 @@ func (n *nemesis) act(ctx context.Context, conn *pgx.Conn, e event, s *slot) (hi
 		return func() error { s.kill(); return nil }, func() error { return n.crew.start(s) }
 	case stop:
 		return func() error { return s.process.signal(syscall.SIGSTOP) }, func() error { return s.process.signal(syscall.SIGCONT) }
+	case starve:
+		return func() error { return n.starve(ctx, conn, s) }, func() error {
+			_, err := conn.Exec(ctx, `COMMIT`)
+			return err
+		}
 	case lockRow:
 		return func() error {
 				_, err := conn.Exec(ctx, `BEGIN; SELECT FROM public.hare_leases WHERE name = '`+theLease+`' FOR UPDATE`)
@@ -183,6 +188,25 @@ func (n *nemesis) act(ctx context.Context, conn *pgx.Conn, e event, s *slot) (hi
 		link.Heal()
 		return nil
 	}
+}
+
+// starve keeps the answer to a slot's next renewal back, for almost as long as it would be waited for, and then locks the lease's
+// row and waits until it has expired. Who counts its trust from the answer trusts for too long then; and who has not locked the
+// row before it looks at the clock finds it unexpired.
+func (n *nemesis) starve(ctx context.Context, conn *pgx.Conn, s *slot) error {
+	late := s.link.Arm(proxy.Fault{Statement: "FOR NO KEY UPDATE", Answer: true, Do: proxy.Delay, Delay: ttl / 4})
+	select {
+	case <-late.Struck():
+	case <-time.After(ttl / 2):
+	}
+	s.link.Disarm(late)
+	if _, err := conn.Exec(ctx, `BEGIN`); err != nil {
+		return err
+	}
+	var left float64
+	err := conn.QueryRow(ctx, `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 FROM public.hare_leases WHERE name = $1 FOR NO KEY UPDATE`, theLease).Scan(&left)
+	sleep(ctx, time.Duration(left*float64(time.Second)))
+	return err
 }
 
 // breaks is what breaks a link.

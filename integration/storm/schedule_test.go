@@ -24,6 +24,8 @@ const (
 	stallAnswers kind = "stall answers" // requests arrive, answers do not; at the end they do
 	loseAnswers  kind = "lose answers"  // requests arrive, answers do not; at the end they are lost
 
+	starve kind = "starve" // the answer to a renewal is late, and then the row is locked until it has expired and for a while more
+
 	lockRow kind = "lock row" // another transaction locks the lease's row, and leaves it as it is
 	force   kind = "force"    // ForceRelease: the holder does not know
 )
@@ -55,22 +57,23 @@ type choice struct {
 const longest = 3 * ttl
 
 var (
-	onLinks = []choice{{cut, 2, ttl}, {swallow, 2, longest}, {stall, 2, longest}, {stallAnswers, 2, longest}, {loseAnswers, 2, longest}}
-	onSlots = append([]choice{{kill, 5, ttl}, {stop, 5, longest}}, onLinks...)
-	onTrunk = []choice{{cut, 2, ttl / 2}, {stall, 1, ttl}, {stallAnswers, 1, ttl}, {loseAnswers, 1, ttl}}
-	onRow   = []choice{{lockRow, 1, ttl}, {force, 2, 0}}
+	onLinks  = []choice{{cut, 2, ttl}, {swallow, 2, longest}, {stall, 2, longest}, {stallAnswers, 2, longest}, {loseAnswers, 2, longest}}
+	onSlots  = append([]choice{{kill, 5, ttl}, {stop, 5, longest}}, onLinks...)
+	onHolder = append([]choice{{starve, 4, ttl / 10}}, onSlots...)
+	onTrunk  = []choice{{cut, 2, ttl / 2}, {stall, 1, ttl}, {stallAnswers, 1, ttl}, {loseAnswers, 1, ttl}}
+	onRow    = []choice{{lockRow, 1, ttl}, {force, 1, 0}}
 )
 
 // plan makes the schedule, which nothing but its arguments decides. The events of one target do not overlap; those of
 // different targets do, except that nobody is hit as the holder while something is done to its slot.
 func plan(seed uint64, length time.Duration) []event {
 	random := rand.New(rand.NewPCG(seed, 0))
-	all := planOne(random, length, time.Second, onSlots, holder)
+	all := planOne(random, length, time.Second, onHolder, holder)
 	for n := range slots {
 		all = append(all, planOne(random, length, 10*time.Second, onSlots, n)...)
 	}
 	all = append(all, planOne(random, length, 12*time.Second, onTrunk, trunk)...)
-	all = append(all, planOne(random, length, 1500*time.Millisecond, onRow, row)...)
+	all = append(all, planOne(random, length, 2500*time.Millisecond, onRow, row)...)
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	return all
 }

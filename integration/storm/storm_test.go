@@ -183,7 +183,7 @@ func (c *checker) summarize(t *testing.T) {
 		done[string(d.kind)]++
 	}
 	for _, w := range c.Writes {
-		outcomes[w.Outcome]++
+		outcomes[w.Kind+" "+w.Outcome]++
 	}
 	t.Logf("%d terms, %d changes of the row, %d fenced writes, %d readings of a trusted term; violations: %d", len(c.terms), len(c.History), c.committed(fenced), len(c.Readings), len(c.found))
 	t.Logf("%d terms were ended by ForceRelease", c.forced())

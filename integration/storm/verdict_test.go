@@ -30,7 +30,7 @@ func good() *evidence {
 			{ID: "e", Kind: unfenced, Token: 2, Holder: "B", Isolation: "read committed", Seq: 0, Top: 0, Inserted: at(3200), Committing: at(3201), Lease: 4},
 		},
 		Readings: []reading{{1, "A", at(30)}, {1, "A", at(2200)}, {2, "B", at(2650)}, {2, "B", at(3150)}, {4, "A2", at(3120)}},
-		Writes:   []write{{ID: "a", Outcome: "committed", Fenced: true}, {ID: "x", Outcome: "rolled back", Fenced: true}, {ID: "b", Outcome: "ambiguous", Fenced: true}},
+		Writes:   []write{{ID: "a", Outcome: "committed", Kind: fenced}, {ID: "x", Outcome: "rolled back", Kind: fenced}, {ID: "b", Outcome: "ambiguous", Kind: fenced}},
 		Done:     []deed{{event: event{kind: kill, whom: holder}, From: at(700), To: at(800), Token: 1}},
 	}
 }
@@ -60,7 +60,7 @@ func TestVerdict(t *testing.T) {
 		"a second holder of a token":          {func(e *evidence) { e.Journal[1].Holder = "B" }, "its holder never had"},
 		"a write after a later term's":        {func(e *evidence) { e.Journal[1].Top = 2 }, "higher token"},
 		"tokens go down":                      {func(e *evidence) { e.Journal[2].Token, e.Journal[2].Holder = 4, "A2" }, "came before its term"},
-		"a commit lost":                       {func(e *evidence) { e.Journal[2].Seq = 3 }, "order of the commits"},
+		"commits in another order":            {func(e *evidence) { e.Journal[0], e.Journal[2] = e.Journal[2], e.Journal[0] }, "order of the commits"},
 		"a commit in the next term":           {func(e *evidence) { e.Journal[1].Committing = at(2601) }, "after its term"},
 		"a commit with a stranger's row":      {func(e *evidence) { e.Journal[0].Lease = 2 }, "had the token 2"},
 		"trust after the expiry":              {func(e *evidence) { e.Readings[1].At = at(2550) }, "was trusted when"},
