@@ -87,7 +87,8 @@ func candidateProgram(orders *json.Decoder, words *json.Encoder) error {
 		return err
 	}
 	ctx := hare.WithConnections(context.Background(), conns)
-	lease := leases.New(c.client, theLease, leases.Options{TTL: ttl, Poll: poll, Holder: c.name()})
+	interval := c.between(ttl/10, ttl/4).Truncate(time.Millisecond) // so that not all renew in one rhythm
+	lease := leases.New(c.client, theLease, leases.Options{TTL: ttl, Poll: poll, Interval: interval, Holder: c.name()})
 	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -127,23 +128,26 @@ func (c *candidate) say(w word) {
 }
 
 // lead is the work of a term: it writes and writes, and returns in the end, if nothing else ends it before. Beside it go slow
-// writes, one of which is under way at almost any time: behind the fence, and as the control.
+// writes, one of which is under way at almost any time, behind the fence and as the control, and the readings.
 func (c *candidate) lead(ctx context.Context, term *leases.Term) error {
 	ctx, cancel := context.WithTimeout(ctx, c.between(time.Second, 15*time.Second))
-	var slow sync.WaitGroup
-	defer slow.Wait()
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	defer cancel()
 	for i, kind := range []string{fenced, unfenced} {
-		slow.Go(func() {
+		beside.Go(func() {
 			for random := c.source(uint64(2*term.Token()) + uint64(i)); ctx.Err() == nil; {
 				c.write(ctx, term, kind, true, random)
 			}
 		})
 	}
-	for ctx.Err() == nil {
+	beside.Go(func() {
+		for ; ctx.Err() == nil; sleep(ctx, ttl/80) {
+			c.read(ctx, term)
+		}
+	})
+	for ; ctx.Err() == nil; sleep(ctx, c.between(20*time.Millisecond, 50*time.Millisecond)) {
 		c.write(ctx, term, fenced, false, c.random)
-		c.read(ctx, term)
-		sleep(ctx, c.between(10*time.Millisecond, 40*time.Millisecond))
 	}
 	return nil
 }
@@ -192,11 +196,11 @@ func (c *candidate) write(ctx context.Context, term *leases.Term, kind string, s
 		return err
 	}, transactions.Isolation(level), transactions.StatementTimeout(5*time.Second), transactions.LockTimeout(time.Second))
 	w.Outcome = transactions.OutcomeOf(err).String()
-	var lost *leases.LeaseLostError
-	if err != nil && !errors.As(err, &lost) {
-		slog.Debug("write", "id", w.ID, "error", err)
-	}
 	c.say(word{Write: &w})
+	if err != nil {
+		slog.Debug("write", "id", w.ID, "error", err)
+		sleep(ctx, ttl/40) // a server that refuses connections is not asked without end
+	}
 }
 
 // hesitate waits inside a transaction: mostly not at all, sometimes for long.

@@ -78,7 +78,7 @@ func (c *crew) begin(t *testing.T) {
 }
 
 // small is a pool for a candidate's writes.
-const small = "&max_size=4&connect_timeout=2s&pool_acquire_timeout=2s"
+const small = "&max_size=5&connect_timeout=2s&pool_acquire_timeout=2s"
 
 // with adds options to a URL.
 func with(t *testing.T, address, options string) string {

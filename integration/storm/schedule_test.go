@@ -59,7 +59,7 @@ const longest = 3 * ttl
 var (
 	onLinks  = []choice{{cut, 2, ttl}, {swallow, 2, longest}, {stall, 2, longest}, {stallAnswers, 2, longest}, {loseAnswers, 2, longest}}
 	onSlots  = append([]choice{{kill, 5, ttl}, {stop, 5, longest}}, onLinks...)
-	onHolder = append([]choice{{starve, 4, ttl / 10}}, onSlots...)
+	onHolder = append([]choice{{starve, 6, ttl / 10}}, onSlots...)
 	onTrunk  = []choice{{cut, 2, ttl / 2}, {stall, 1, ttl}, {stallAnswers, 1, ttl}, {loseAnswers, 1, ttl}}
 	onRow    = []choice{{lockRow, 1, ttl}, {force, 1, 0}}
 )
@@ -68,12 +68,12 @@ var (
 // different targets do, except that nobody is hit as the holder while something is done to its slot.
 func plan(seed uint64, length time.Duration) []event {
 	random := rand.New(rand.NewPCG(seed, 0))
-	all := planOne(random, length, time.Second, onHolder, holder)
+	all := planOne(random, length, 1500*time.Millisecond, onHolder, holder)
 	for n := range slots {
 		all = append(all, planOne(random, length, 10*time.Second, onSlots, n)...)
 	}
 	all = append(all, planOne(random, length, 12*time.Second, onTrunk, trunk)...)
-	all = append(all, planOne(random, length, 2500*time.Millisecond, onRow, row)...)
+	all = append(all, planOne(random, length, 2*time.Second, onRow, row)...)
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	return all
 }

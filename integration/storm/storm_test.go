@@ -150,7 +150,7 @@ func (c *checker) judge(t *testing.T, length time.Duration) {
 	if want := int(length / (5 * time.Second)); len(c.terms) < want || written < 5*want {
 		t.Errorf("%d terms and %d fenced writes, want at least %d and %d: the storm let nobody work", len(c.terms), written, want, 5*want)
 	}
-	if forced >= 3 && c.overlaps == 0 {
+	if forced >= 5 && c.overlaps == 0 {
 		t.Errorf("%d terms were ended by hand, and yet no unfenced write met another holder: the storm shows nothing", forced)
 	}
 }
