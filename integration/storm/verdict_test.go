@@ -54,6 +54,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		"a takeover too early":                {func(e *evidence) { e.History[3].Acquired = at(2400) }, "two terms overlap"},
 		"a late renewal":                      {func(e *evidence) { e.History[2].Renewed = at(2100) }, "was renewed"},
+		"a renewal by a stale clock":          {func(e *evidence) { e.History[2].At, e.History[2].Renewed = at(2060), at(2000) }, "was renewed"},
 		"the same token twice":                {func(e *evidence) { e.History[3].Token = 1 }, "without the next token"},
 		"another holder in a term":            {func(e *evidence) { e.History[2].Holder = "B" }, "changed hands"},
 		"an expiry out of nowhere":            {func(e *evidence) { e.History[6].Expires = at(9000) }, "risen without a renewal"},
