@@ -87,8 +87,11 @@ func candidateProgram(orders *json.Decoder, words *json.Encoder) error {
 		return err
 	}
 	ctx := hare.WithConnections(context.Background(), conns)
-	interval := c.between(ttl/10, ttl/4).Truncate(time.Millisecond) // so that not all renew in one rhythm
-	lease := leases.New(c.client, theLease, leases.Options{TTL: ttl, Poll: poll, Interval: interval, Holder: c.name()})
+	lease := leases.New(c.client, theLease, leases.Options{TTL: ttl, Poll: poll, Holder: c.name(),
+		// Not all renew in one rhythm, so that what is locked or late meets a renewal now here and now there.
+		Interval:    c.between(ttl/10, ttl/4).Truncate(time.Millisecond),
+		LockTimeout: c.between(ttl/10, ttl/5).Truncate(time.Millisecond),
+	})
 	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

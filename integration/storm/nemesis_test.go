@@ -149,8 +149,8 @@ func (n *nemesis) act(ctx context.Context, conn *pgx.Conn, e event, s *slot) (hi
 		return func() error { s.kill(); return nil }, func() error { return n.crew.start(s) }
 	case stop:
 		return func() error { return s.process.signal(syscall.SIGSTOP) }, func() error { return s.process.signal(syscall.SIGCONT) }
-	case starve:
-		return func() error { return n.starve(ctx, conn, s) }, func() error {
+	case starve, lateStarve:
+		return func() error { return n.starve(ctx, conn, s, e.kind == lateStarve) }, func() error {
 			_, err := conn.Exec(ctx, `COMMIT`)
 			return err
 		}
@@ -190,16 +190,18 @@ func (n *nemesis) act(ctx context.Context, conn *pgx.Conn, e event, s *slot) (hi
 	}
 }
 
-// starve keeps the answer to a slot's next renewal back, for almost as long as it would be waited for, and then locks the lease's
-// row and waits until it has expired. Who counts its trust from the answer trusts for too long then; and who has not locked the
-// row before it looks at the clock finds it unexpired.
-func (n *nemesis) starve(ctx context.Context, conn *pgx.Conn, s *slot) error {
-	late := s.link.Arm(proxy.Fault{Statement: "FOR NO KEY UPDATE", Answer: true, Do: proxy.Delay, Delay: ttl / 4})
-	select {
-	case <-late.Struck():
-	case <-time.After(ttl / 2):
+// starve locks the lease's row and waits until it has expired. Who looks at the clock before the row is locked renews it
+// afterwards. Before that it may keep the answer to a slot's renewal back, for almost as long as it would be waited for: who
+// counts the trust from the answer trusts for too long then.
+func (n *nemesis) starve(ctx context.Context, conn *pgx.Conn, s *slot, late bool) error {
+	if late {
+		answer := s.link.Arm(proxy.Fault{Statement: "FOR NO KEY UPDATE", Answer: true, Do: proxy.Delay, Delay: ttl / 4})
+		select {
+		case <-answer.Struck():
+		case <-time.After(ttl / 2):
+		}
+		s.link.Disarm(answer)
 	}
-	s.link.Disarm(late)
 	if _, err := conn.Exec(ctx, `BEGIN`); err != nil {
 		return err
 	}

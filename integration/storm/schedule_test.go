@@ -24,7 +24,8 @@ const (
 	stallAnswers kind = "stall answers" // requests arrive, answers do not; at the end they do
 	loseAnswers  kind = "lose answers"  // requests arrive, answers do not; at the end they are lost
 
-	starve kind = "starve" // the answer to a renewal is late, and then the row is locked until it has expired and for a while more
+	starve     kind = "starve"      // the row is locked until it has expired, and for a while more, so that renewals wait or fail
+	lateStarve kind = "late starve" // the answer to a renewal is late, and then likewise
 
 	lockRow kind = "lock row" // another transaction locks the lease's row, and leaves it as it is
 	force   kind = "force"    // ForceRelease: the holder does not know
@@ -59,7 +60,7 @@ const longest = 3 * ttl
 var (
 	onLinks  = []choice{{cut, 2, ttl}, {swallow, 2, longest}, {stall, 2, longest}, {stallAnswers, 2, longest}, {loseAnswers, 2, longest}}
 	onSlots  = append([]choice{{kill, 5, ttl}, {stop, 5, longest}}, onLinks...)
-	onHolder = append([]choice{{starve, 6, ttl / 10}}, onSlots...)
+	onHolder = append([]choice{{starve, 6, ttl / 10}, {lateStarve, 3, ttl / 10}}, onSlots...)
 	onTrunk  = []choice{{cut, 2, ttl / 2}, {stall, 1, ttl}, {stallAnswers, 1, ttl}, {loseAnswers, 1, ttl}}
 	onRow    = []choice{{lockRow, 1, ttl}, {force, 1, 0}}
 )
