@@ -88,9 +88,9 @@ func candidateProgram(orders *json.Decoder, words *json.Encoder) error {
 	}
 	ctx := hare.WithConnections(context.Background(), conns)
 	lease := leases.New(c.client, theLease, leases.Options{TTL: ttl, Poll: poll, Holder: c.name(),
-		// Not all renew in one rhythm, so that what is locked or late meets a renewal now here and now there.
-		Interval:    c.between(ttl/10, ttl/4).Truncate(time.Millisecond),
-		LockTimeout: c.between(ttl/10, ttl/5).Truncate(time.Millisecond),
+		// With these a renewal that waits for a locked row mostly still waits when the row expires. Not all have one rhythm.
+		Interval:    c.between(ttl/10, ttl/7).Truncate(time.Millisecond),
+		LockTimeout: c.between(ttl/5, ttl*23/100).Truncate(time.Millisecond),
 	})
 	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
