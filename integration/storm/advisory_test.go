@@ -183,14 +183,13 @@ func TestAdvisoryLockElectsSeveral(t *testing.T) {
 			// This one is a matter of luck, in which the report saw 3 of 4 and 4 of 8.
 			t.Logf("advisory lock through a pooler, all at once: %d of %d lead", leaders(t, n, election{URL: pooled}, true), n)
 
-			for trial := range 3 {
-				for _, atOnce := range []bool{false, true} {
-					for way, url := range map[string]string{"directly": direct, "through a pooler": pooled} {
-						name := fmt.Sprintf("%s, trial %d, at once: %t", way, trial, atOnce)
-						if got := leaders(t, n, election{URL: url, Lease: name}, atOnce); got != 1 {
-							t.Errorf("lease, %s: %d of %d lead, want 1", name, got, n)
-						}
-					}
+			for trial, way := range []struct {
+				url    string
+				atOnce bool
+			}{{direct, true}, {pooled, false}, {pooled, true}, {pooled, true}, {pooled, true}} {
+				e := election{URL: way.url, Lease: fmt.Sprintf("trial %d", trial)}
+				if got := leaders(t, n, e, way.atOnce); got != 1 {
+					t.Errorf("lease, directly: %t, all at once: %t: %d of %d lead, want 1", way.url == direct, way.atOnce, got, n)
 				}
 			}
 		})
