@@ -7,7 +7,7 @@ fuzztime ?= 10s
 time ?= 60s
 seed ?=
 
-.PHONY: help demo chaos test race model lint bench fuzz
+.PHONY: help demo chaos storm test race model lint bench fuzz
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -17,6 +17,9 @@ demo: ## run the library loan over three databases, with a crash and its recover
 
 chaos: ## move money over three databases while everything fails, for 60s or time=..., by a random seed or seed=...
 	@go run ./integration/chaos -time $(time) $(if $(seed),-seed $(seed))
+
+storm: ## let processes compete for a lease while everything is done to them, for 60s or time=..., by a random seed or seed=...
+	HARE_STORM_TIME=$(time) HARE_STORM_SEED=$(seed) $(servers) -n 1 -fast -- go test -count=1 -timeout 0 -v -run TestStorm ./integration/storm
 
 test: ## run every test, on three PostgreSQL servers
 	$(servers) -n 3 -fast -- go test -timeout 20m ./...
