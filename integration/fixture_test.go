@@ -243,6 +243,20 @@ func scalar[T any](f *trio, alias, sql string) (value T) {
 	return value
 }
 
+// others counts the sessions of a database that are not this connection's.
+func (f *trio) others(alias string) int64 {
+	f.Helper()
+	return f.count(alias, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"+atWork())
+}
+
+// atWork leaves out of the sessions those that a pooler has open for whoever comes next.
+func atWork() string {
+	if servers.Pooled() {
+		return " AND state <> 'idle'"
+	}
+	return ""
+}
+
 func (f *trio) count(alias, sql string) int64 { return scalar[int64](f, alias, sql) }
 
 func (f *trio) text(alias, sql string) string { return scalar[string](f, alias, sql) }

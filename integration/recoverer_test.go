@@ -89,7 +89,7 @@ func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 			}, nil)
 			err := f.distributed(func(d *hare.Distributed) error {
 				if name == "renamed" {
-					if _, err := d.Client(coordinator).Exec(d.Context(), "SET application_name = 'mine'"); err != nil {
+					if _, err := d.Client(coordinator).Exec(d.Context(), "SET LOCAL application_name = 'mine'"); err != nil {
 						return err
 					}
 				}

@@ -22,7 +22,7 @@ func database(t *testing.T, server *servers.Server, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return databaseURL
+	return servers.Through(t, server, databaseURL)
 }
 
 // serverFaults are what happens to a server, and what makes it answer again. One that is merely restarted answers when the

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
+	"testing"
 )
 
 // poolerVariable puts a pooler between the tests and each shared server: HARE_TEST_POOLER=transaction or session. The URLs
@@ -30,7 +32,7 @@ func through(ctx context.Context, server, database string) (string, error) {
 			return "", errNoMain
 		}
 		var err error
-		p, err = StartPooler(context.WithoutCancel(ctx), PoolerOptions{URL: server, Mode: mode, PoolSize: 20})
+		p, err = StartPooler(context.WithoutCancel(ctx), PoolerOptions{URL: server, OwnRoles: true, Mode: mode, PoolSize: 20})
 		if err != nil {
 			return "", err
 		}
@@ -42,6 +44,38 @@ func through(ctx context.Context, server, database string) (string, error) {
 	}
 	return p.URL(database), nil
 }
+
+// Through is the way to a database of a server of the test's own: through a pooler where HARE_TEST_POOLER says so.
+func Through(tb testing.TB, server *Server, database string) string {
+	tb.Helper()
+	address, err := through(tb.Context(), server.URL("postgres"), database)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return address
+}
+
+// Renew has the pooler that HARE_TEST_POOLER has put before a database open new sessions there, so that what new sessions
+// begin with is in force: the defaults of roles and databases.
+func Renew(tb testing.TB, database string) {
+	tb.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		tb.Fatal("the database's address is no URL") // which may hold a password
+	}
+	shared.Lock()
+	pooler := shared.poolers[shared.direct[u.Host]]
+	shared.Unlock()
+	if pooler == nil {
+		return
+	}
+	if err := pooler.Command(tb.Context(), "RECONNECT "+strings.TrimPrefix(u.Path, "/")); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Pooled reports whether the addresses of tests lead through a pooler.
+func Pooled() bool { return os.Getenv(poolerVariable) != "" }
 
 // Direct is the address of a test's database past the pooler that HARE_TEST_POOLER has put there, for what a test asks the
 // server itself; the address as it is where there is none.
