@@ -141,7 +141,7 @@ func TestSessionStatements(t *testing.T) {
 	// The same through a pooler that keeps sessions, and without one.
 	session := servers.PoolerFor(t, servers.PoolerOptions{URL: address, Mode: servers.SessionMode})
 	for _, way := range []string{session.URL(address), address} {
-		conn := acquire(t, open(t, way))
+		conn := acquire(t, open(t, way, "transaction_pooling=false"))
 		if _, err := conn.Exec(t.Context(), backend.Call{SQL: "SET lock_timeout = 1", Session: "SET", Lasting: true}); err != nil {
 			t.Error(err)
 		}
@@ -171,7 +171,7 @@ func TestStrangersSession(t *testing.T) {
 // by the first statement that is unknown, and from then on statements are not kept prepared.
 func TestPoolerAgainstItsReputation(t *testing.T) {
 	address, p := pooled(t, servers.PoolerOptions{Mode: servers.SessionMode})
-	db := open(t, p.URL(address))
+	db := open(t, p.URL(address), "transaction_pooling=false")
 	conn, err := db.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,8 @@ type PoolerOptions struct {
 	IgnoreStartup bool
 	// Settings are added to PgBouncer's configuration and win over the defaults.
 	Settings map[string]string
+	// Database is where every name leads. Default: each to the database of that name.
+	Database string
 }
 
 // Pooler is a running PgBouncer in front of a server. It serves every database of the server.
@@ -136,6 +138,9 @@ func (p *Pooler) configure(opts PoolerOptions) error {
 	}
 	maps.Copy(all, opts.Settings)
 	var text strings.Builder
+	if opts.Database != "" {
+		login += " dbname=" + quoted(opts.Database)
+	}
 	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%s%s\n\n[pgbouncer]\n", server.Hostname(), cmp.Or(server.Port(), "5432"), login)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&text, "%s = %s\n", name, all[name])
