@@ -228,7 +228,7 @@ func TestRecovererBesideStarvingPools(t *testing.T) {
 // newTrioOn is another set of connections to the databases of f.
 func newTrioOn(f *trio) *trio {
 	f.Helper()
-	other := &trio{T: f.T, plan: &faults.Plan{}, urls: f.urls}
+	other := &trio{T: f.T, plan: &faults.Plan{}, urls: f.urls, pooled: f.pooled}
 	other.conns = other.connect(f.urls)
 	other.ctx = hare.WithConnections(f.Context(), other.conns)
 	return other

@@ -212,7 +212,7 @@ func (s *sweep) sessions(where string) (n int64) {
 	s.Helper()
 	for _, alias := range s.databases {
 		n += s.count(alias, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"+
-			" AND application_name <> '"+looking+"' AND "+where+atWork())
+			" AND application_name <> '"+looking+"' AND "+where+s.atWork())
 	}
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // poolerVariable puts a pooler between the tests and each shared server: HARE_TEST_POOLER=transaction or session. The URLs
@@ -69,7 +70,9 @@ func Renew(tb testing.TB, database string) {
 	if pooler == nil {
 		return
 	}
-	if err := pooler.Command(tb.Context(), "RECONNECT "+strings.TrimPrefix(u.Path, "/")); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute) // a cleanup may want it, too
+	defer cancel()
+	if err := pooler.Command(ctx, "RECONNECT "+strings.TrimPrefix(u.Path, "/")); err != nil {
 		tb.Fatal(err)
 	}
 }
