@@ -60,6 +60,9 @@ func notInForce(g backend.Guard, role string) error {
 // startupRefused reports whether a connection may have been refused because of a start-up parameter, as poolers do that
 // have no list of those to ignore. The same SQLSTATE has other causes, so that only another try without the guards tells.
 func startupRefused(err error) bool {
+	if err == nil { // the usual case, without an allocation
+		return false
+	}
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "08P01"
 }
