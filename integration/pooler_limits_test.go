@@ -165,12 +165,11 @@ func TestIdleRecovererSparesThePooler(t *testing.T) {
 	if _, err := other.Control(f.ctx, "BEGIN", "SELECT pg_advisory_xact_lock(7521418632404034915)"); err != nil {
 		t.Fatal(err)
 	}
-	f.plan.Reset()
-	f.recoverer(transactions.Interval(20 * time.Millisecond))
-	f.eventually("a pass", func() bool { return f.passes() > 1 })
 	before := server.processes("c")
-	passes := f.passes()
-	f.eventually("ten passes", func() bool { return f.passes() > passes+10 })
+	f.plan.Reset()
+	stop := f.recoverer(transactions.Interval(20 * time.Millisecond))
+	f.eventually("ten passes", func() bool { return f.passes() > 10 })
+	stop()
 	now := server.processes("c")
 	for _, pid := range before {
 		if !slices.Contains(now, pid) {
