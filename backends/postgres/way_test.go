@@ -88,6 +88,9 @@ func TestWayWithOneProcess(t *testing.T) {
 			same(t, "statements kept", any(int64(0)), value(t, conn, "SELECT count(*) FROM pg_prepared_statements"))
 			conn.Discard()
 			same(t, "pooler", want, observe(t, db).Pooler)
+			if want == backend.PoolingUnknown { // what cannot be seen is as the URL says
+				same(t, "statements are kept", true, keepsStatements(t, open(t, p.URL(address), "max_size=1", "transaction_pooling=false")))
+			}
 		})
 	}
 }
