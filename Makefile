@@ -6,6 +6,7 @@ golangci := v2.15.0
 fuzztime ?= 10s
 time ?= 60s
 seed ?=
+pooler ?=
 
 .PHONY: help demo chaos test race model lint bench fuzz
 
@@ -15,8 +16,8 @@ help: ## list the targets
 demo: ## run the library loan over three databases, with a crash and its recovery
 	@$(servers) -n 3 -- go run ./integration/demo
 
-chaos: ## move money over three databases while everything fails, for 60s or time=..., by a random seed or seed=...
-	@go run ./integration/chaos -time $(time) $(if $(seed),-seed $(seed))
+chaos: ## move money over three databases while everything fails, for 60s or time=..., by a random seed or seed=..., directly or pooler=transaction
+	@go run ./integration/chaos -time $(time) $(if $(seed),-seed $(seed)) $(if $(pooler),-pooler $(pooler))
 
 test: ## run every test, on three PostgreSQL servers
 	$(servers) -n 3 -fast -- go test -timeout 20m ./...

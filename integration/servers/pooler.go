@@ -262,7 +262,7 @@ func pgbouncer(ctx context.Context) (string, error) {
 		return program, nil
 	}
 	if _, err := os.Stat("/etc/debian_version"); err != nil || os.Getuid() != 0 {
-		return "", errors.New("PgBouncer is not installed")
+		return "", errors.New("PgBouncer is not installed: apt install pgbouncer, brew install pgbouncer, or as your system has it, so that pgbouncer is in PATH")
 	}
 	// The policy keeps Debian from starting a pooler of its own.
 	install := exec.CommandContext(ctx, "sh", "-c", `
