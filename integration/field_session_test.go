@@ -19,7 +19,7 @@ var leftovers = map[string]string{
 	"temporary tables": "SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)",
 	"locks":            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
 	"changed settings": "SELECT count(*) FROM pg_settings WHERE source = 'session' AND name <> 'transaction_isolation' AND" +
-		" (name, setting) NOT IN (('TimeZone', 'UTC'), ('client_encoding', 'UTF8'), ('application_name', ''))", // which a pooler sets as the client has asked for,
+		" (name, setting) NOT IN (('TimeZone', 'UTC'), ('client_encoding', 'UTF8'), ('application_name', 'hare'))", // which a pooler sets as the client has asked for,
 	"roles not its own": "SELECT (current_user <> session_user)::int",
 }
 

@@ -127,8 +127,8 @@ func TestPoolerTakesNoMoreClients(t *testing.T) {
 // The pooler's connections to the servers live for a second, whoever uses them.
 func TestPoolerRecyclesItsConnections(t *testing.T) {
 	t.Parallel()
-	f, poolers := behindPoolers(t, "&max_size=2", servers.PoolerOptions{Settings: map[string]string{"server_lifetime": "1"}}, everybody...)
-	server := f.past(poolers)
+	f, _ := behindPoolers(t, "&max_size=2", servers.PoolerOptions{Settings: map[string]string{"server_lifetime": "1"}}, everybody...)
+	server := f.past()
 	seen := map[string]bool{}
 	calls := int64(0)
 	for deadline := time.Now().Add(time.Minute); len(seen) < 6 && time.Now().Before(deadline); calls++ {
@@ -151,12 +151,12 @@ func TestPoolerRecyclesItsConnections(t *testing.T) {
 // connection to the server with every pass of every instance.
 func TestIdleRecovererSparesThePooler(t *testing.T) {
 	t.Parallel()
-	f, poolers := behindPoolers(t, "", servers.PoolerOptions{}, coordinator)
+	f, _ := behindPoolers(t, "", servers.PoolerOptions{}, coordinator)
 	if err := f.distributed(writeAll); err != nil {
 		t.Fatal(err)
 	}
 	f.tidied()
-	server := f.past(poolers)
+	server := f.past()
 	other, err := server.client("c").Database().Dial(f.ctx)
 	if err != nil {
 		t.Fatal(err)

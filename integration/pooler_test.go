@@ -35,22 +35,6 @@ func behindPoolers(t *testing.T, options string, opts servers.PoolerOptions, ali
 	return f, poolers
 }
 
-// past is the same databases, past the poolers.
-func (f *trio) past(poolers map[string]*servers.Pooler) *trio {
-	f.Helper()
-	other := *f
-	other.urls, other.plan, other.pooled = map[string]string{}, &faults.Plan{}, false
-	for alias, databaseURL := range f.urls {
-		if poolers[alias] != nil {
-			databaseURL = poolers[alias].Past(databaseURL)
-		}
-		other.urls[alias] = databaseURL
-	}
-	other.conns = other.connect(other.urls)
-	other.ctx = hare.WithConnections(f.Context(), other.conns)
-	return &other
-}
-
 // processes are the server processes of the other sessions of a database.
 func (f *trio) processes(alias string) []string {
 	f.Helper()
@@ -95,7 +79,7 @@ func TestPoolerFails(t *testing.T) {
 func TestPoolerGivesAnotherProcessForEachPhase(t *testing.T) {
 	t.Parallel()
 	f, poolers := behindPoolers(t, "", servers.PoolerOptions{}, everybody...)
-	server := f.past(poolers)
+	server := f.past()
 	if err := f.distributed(writeAll); err != nil { // first use
 		t.Fatal(err)
 	}

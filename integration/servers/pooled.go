@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -38,10 +39,9 @@ func through(ctx context.Context, server, database string) (string, error) {
 			return "", err
 		}
 		if shared.poolers == nil {
-			shared.poolers, shared.direct = map[string]*Pooler{}, map[string]string{}
+			shared.poolers = map[string]*Pooler{}
 		}
 		shared.poolers[server] = p
-		shared.direct[p.Host()] = server
 	}
 	return p.URL(database), nil
 }
@@ -65,7 +65,12 @@ func Renew(tb testing.TB, database string) {
 		tb.Fatal("the database's address is no URL") // which may hold a password
 	}
 	shared.Lock()
-	pooler := shared.poolers[shared.direct[u.Host]]
+	var pooler *Pooler
+	for _, p := range shared.poolers {
+		if p.Host() == u.Host {
+			pooler = p
+		}
+	}
 	shared.Unlock()
 	if pooler == nil {
 		return
@@ -80,20 +85,19 @@ func Renew(tb testing.TB, database string) {
 // Pooled reports whether the addresses of tests lead through a pooler.
 func Pooled() bool { return os.Getenv(poolerVariable) != "" }
 
-// Direct is the address of a test's database past the pooler that HARE_TEST_POOLER has put there, for what a test asks the
-// server itself; the address as it is where there is none.
+// direct are the addresses of servers by those of the poolers in front, host:port.
+var direct sync.Map
+
+// Direct is the address of a test's database past the pooler that a test or HARE_TEST_POOLER has put there, for what a test
+// asks the server itself; the address as it is where there is none.
 func Direct(database string) string {
 	u, err := url.Parse(database)
 	if err != nil {
 		return database
 	}
-	shared.Lock()
-	defer shared.Unlock()
-	server, err := url.Parse(shared.direct[u.Host])
-	if err != nil || server.Host == "" {
-		return database
+	if server, ok := direct.Load(u.Host); ok {
+		u.Host = server.(string)
 	}
-	u.Host = server.Host
 	return u.String()
 }
 

@@ -54,7 +54,6 @@ type Pooler struct {
 	program   string
 	directory string
 	port      int
-	server    string        // its address
 	admin     *url.Userinfo // who may give commands
 }
 
@@ -113,7 +112,7 @@ func (p *Pooler) configure(opts PoolerOptions) error {
 	if err != nil {
 		return errors.New("the server's address is no URL") // which may hold a password
 	}
-	p.server = server.Host
+	direct.Store(p.Host(), server.Host)
 	password, _ := server.User.Password()
 	all := map[string]string{
 		"listen_addr":     "127.0.0.1",
@@ -184,16 +183,6 @@ func (p *Pooler) URL(database string) string {
 		return "" // no URL, which may hold a password
 	}
 	u.Host = p.Host()
-	return u.String()
-}
-
-// Past is the way past it to the database that such a URL leads to.
-func (p *Pooler) Past(throughURL string) string {
-	u, err := url.Parse(throughURL)
-	if err != nil {
-		return "" // no URL, which may hold a password
-	}
-	u.Host = p.server
 	return u.String()
 }
 
