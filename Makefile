@@ -6,6 +6,7 @@ golangci := v2.15.0
 fuzztime ?= 10s
 time ?= 60s
 seed ?=
+pooler ?=
 
 .PHONY: help demo chaos storm test race model lint bench fuzz
 
@@ -15,8 +16,8 @@ help: ## list the targets
 demo: ## run the library loan over three databases, with a crash and its recovery
 	@$(servers) -n 3 -- go run ./integration/demo
 
-chaos: ## move money over three databases while everything fails, for 60s or time=..., by a random seed or seed=...
-	@go run ./integration/chaos -time $(time) $(if $(seed),-seed $(seed))
+chaos: ## move money over three databases while everything fails, for 60s or time=..., by a random seed or seed=..., directly or pooler=transaction
+	@go run ./integration/chaos -time $(time) $(if $(seed),-seed $(seed)) $(if $(pooler),-pooler $(pooler))
 
 storm: ## let processes compete for a lease while everything is done to them, for 60s or time=..., by a random seed or seed=...
 	HARE_STORM_TIME=$(time) HARE_STORM_SEED=$(seed) $(servers) -n 1 -fast -- go test -count=1 -timeout 0 -v -run TestStorm ./integration/storm
