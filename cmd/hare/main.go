@@ -1,8 +1,9 @@
 // Command hare looks after databases that hare writes to.
 //
 //	hare distributed-recover --coordinator library [--finish] [options]
+//	hare leases [--connection main --release nightly-report --token 41 [--finish]] [options]
 //
-// docs/recover-command.md documents it; "hare help distributed-recover" lists the options. Exit status: 0 nothing is left to
+// docs/recover-command.md and docs/leases.md document them; "hare help COMMAND" lists the options. Exit status: 0 nothing is left to
 // do, 1 something was found, failed or unreachable, 2 the command was called wrong.
 package main
 
@@ -37,6 +38,7 @@ type command struct {
 
 var commands = []command{
 	{"distributed-recover", "report or finish distributed transactions that a crash left behind", recoverUsage, distributedRecover},
+	{"leases", "list the leases, or end a term by force", leasesUsage, runLeases},
 }
 
 func main() {
