@@ -25,7 +25,7 @@ func (l *Lease) attempt(ctx context.Context) (*Term, error) {
 	}
 	// An acquisition that is given up half way would hold without anybody's knowing, so the caller's ctx does not reach it.
 	start := l.clock()
-	row, err := l.wire().send(context.WithoutCancel(ctx), l.opts.guards(), acquireSQL(l.name, l.holder, seen, l.opts.TTL)...)
+	row, err := l.keeper.wire.send(context.WithoutCancel(ctx), l.opts.guards(), acquireSQL(l.name, l.holder, seen, l.opts.TTL)...)
 	if err != nil {
 		return nil, l.explain(ctx, err)
 	}
@@ -62,16 +62,16 @@ func (l *Lease) begin(ctx context.Context, token int64, start instant) (*Term, e
 		return t, nil
 	}
 	l.vacate(t)
-	_, _ = l.wire().send(context.WithoutCancel(ctx), l.opts.guards(), releaseSQL(l.name, l.holder, token)) // else it expires by itself
+	_, _ = l.keeper.wire.send(context.WithoutCancel(ctx), l.opts.guards(), releaseSQL(l.name, l.holder, token)) // else it expires by itself
 	return nil, err
 }
 
 // free looks whether the lease may be taken, and returns the token of its last term. What this very Lease holds without
 // knowing, because an answer was lost, is free for it.
 func (l *Lease) free(ctx context.Context) (token int64, err error) {
-	row, err := l.wire().send(ctx, l.opts.guards(), lookSQL(l.name))
+	row, err := l.keeper.wire.send(ctx, l.opts.guards(), lookSQL(l.name))
 	if backend.SQLState(err) == "42P01" { // undefined_table
-		if err := create(ctx, l.client.Alias(), l.wire(), l.opts.guards()); err != nil {
+		if err := create(ctx, l.client.Alias(), l.keeper.wire, l.opts.guards()); err != nil {
 			return 0, err
 		}
 		return 0, nil
@@ -105,7 +105,7 @@ func create(ctx context.Context, alias string, w *wire, g guards) error {
 
 // explain says who may hold the row, when a message waited for it in vain.
 func (l *Lease) explain(ctx context.Context, err error) error {
-	return explain(ctx, l.name, l.wire(), l.opts.guards(), err)
+	return explain(ctx, l.name, l.keeper.wire, l.opts.guards(), err)
 }
 
 func explain(ctx context.Context, name string, w *wire, g guards, err error) error {
@@ -116,5 +116,3 @@ func explain(ctx context.Context, name string, w *wire, g guards, err error) err
 	_ = json.Unmarshal([]byte(w.blockers(ctx, g)), &blocked.By) // nobody is known to block, then
 	return blocked
 }
-
-func (l *Lease) wire() *wire { return keeperOf(l.client).wire }

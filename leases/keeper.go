@@ -190,15 +190,15 @@ func (k *keeper) renew(g guards, terms []*Term) error {
 	if err != nil {
 		return err
 	}
-	var names []string
+	var alive []key
 	if len(row) == 1 {
-		err = json.Unmarshal([]byte(row[0]), &names)
+		err = json.Unmarshal([]byte(row[0]), &alive)
 	}
 	if err != nil {
 		return err
 	}
 	for i, t := range terms {
-		if slices.Contains(names, t.lease.name) {
+		if slices.Contains(alive, key{Name: t.lease.name, Token: t.token}) {
 			t.renewed(starts[i])
 		} else {
 			t.settle()
@@ -206,6 +206,12 @@ func (k *keeper) renew(g guards, terms []*Term) error {
 		}
 	}
 	return nil
+}
+
+// key is what a renewal says of a term that is alive.
+type key struct {
+	Name  string
+	Token int64
 }
 
 // atMost are the lower of both.

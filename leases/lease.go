@@ -17,6 +17,7 @@ import (
 // Lease is a candidate for one lease. It holds at most one term at a time. It is safe for concurrent use.
 type Lease struct {
 	client *hare.Client
+	keeper *keeper
 	name   string
 	holder string
 	opts   Options
@@ -42,6 +43,9 @@ func New(c *hare.Client, name string, opts Options) *Lease {
 	l.holder = unique(l.opts.Holder)
 	l.stopping, l.stop = context.WithCancelCause(context.Background())
 	l.wrong = errors.Join(checkClient(c), checkName(name), l.opts.check())
+	if l.wrong == nil {
+		l.keeper = keeperOf(c)
+	}
 	return l
 }
 
@@ -74,6 +78,9 @@ func checkClient(c *hare.Client) error {
 func (l *Lease) Run(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
 	if err := l.usable(); err != nil {
 		return err
+	}
+	if fn == nil {
+		return wrong("Run takes a function, and got nil")
 	}
 	for {
 		t, err := l.Acquire(ctx)
@@ -114,10 +121,13 @@ func (l *Lease) work(ctx context.Context, t *Term, fn func(ctx context.Context, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })()
-	inside, end := t.Context(ctx)
+	inside, end := t.Context(context.WithValue(ctx, workKey{}, l))
 	defer end()
 	return fn(inside, t)
 }
+
+// workKey is where the ctx of Run's function has the lease.
+type workKey struct{}
 
 // Acquire waits for the lease and begins a term, until ctx ends or [Lease.Stop] is called. It looks every
 // [Options].Poll. The caller must Release the term, or Stop the lease; the end of ctx does not end the term.
@@ -212,12 +222,15 @@ func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
 //
 // It takes up to three times [Options].StallTimeout, besides Run's function and OnEnd. When ctx ends before, Stop returns
 // its error: the term is then over, and its row is released in the background or, while the function goes on, expires by
-// itself. Inside that function, Stop with its ctx does not wait for it.
+// itself. Inside that function, Stop with its ctx returns at once: the term is released when the function has returned.
 func (l *Lease) Stop(ctx context.Context) error {
 	if l.wrong != nil {
 		return l.wrong
 	}
 	l.stop(ErrStopped)
+	if ctx.Value(workKey{}) == l {
+		return nil
+	}
 	done := make(chan error, 1)
 	go func() {
 		l.turn <- struct{}{} // an acquisition under way may still begin a term

@@ -53,8 +53,8 @@ FROM clock_timestamp() AS t(now) WHERE l.name = %s AND l.token = %d AND (l.expir
 	}
 }
 
-// renewSQL moves the expiry of those of the terms that are not over, and returns their names as a JSON array. As in
-// acquireSQL, the lock comes first and the clock afterwards. FOR NO KEY UPDATE does not wait for fenced transactions.
+// renewSQL moves the expiry of those of the terms that are not over, and returns them as a JSON array of names and tokens. As
+// in acquireSQL, the lock comes first and the clock afterwards. FOR NO KEY UPDATE does not wait for fenced transactions.
 func renewSQL(terms []*Term) []string {
 	rows, keys := make([]string, len(terms)), make([]string, len(terms))
 	for i, t := range terms {
@@ -66,8 +66,8 @@ func renewSQL(terms []*Term) []string {
 		lockSQL(`(name, holder, token) IN (`+strings.Join(keys, ", ")+`)`, "FOR NO KEY UPDATE"),
 		fmt.Sprintf(`WITH renewed AS (UPDATE %s l SET renewed_at = t.now, expires_at = t.now + m.ttl
 FROM (VALUES %s) AS m(name, holder, token, ttl), clock_timestamp() AS t(now)
-WHERE l.name = m.name AND l.holder = m.holder AND l.token = m.token AND l.expires_at > t.now RETURNING l.name)
-SELECT coalesce(json_agg(name), '[]') FROM renewed`, table, strings.Join(rows, ", ")),
+WHERE l.name = m.name AND l.holder = m.holder AND l.token = m.token AND l.expires_at > t.now RETURNING l.name, l.token)
+SELECT coalesce(json_agg(json_build_object('name', name, 'token', token)), '[]') FROM renewed`, table, strings.Join(rows, ", ")),
 	}
 }
 

@@ -32,7 +32,7 @@ type Term struct {
 }
 
 func newTerm(l *Lease, token int64, start instant) *Term {
-	t := &Term{lease: l, keeper: keeperOf(l.client), token: token, began: make(chan struct{}), ended: make(chan struct{}),
+	t := &Term{lease: l, keeper: l.keeper, token: token, began: make(chan struct{}), ended: make(chan struct{}),
 		trusted: start, tried: start, pause: l.opts.Interval}
 	t.ctx, t.end = context.WithCancelCause(context.Background())
 	return t
