@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/leases"
 	"github.com/hare-go/hare/transactions"
 )
@@ -266,7 +267,7 @@ func leasesAreBlockedByWhatIsPrepared(c *leasesCommand) {
 func leasesOfAnotherRole(c *leasesCommand) {
 	term := c.hold("a")
 	role, other := c.role("a")
-	use := func(urls map[string]string) { urls["a"] = other }
+	use := func(urls map[string]string) { urls["a"] = servers.Direct(other) } // a pooler would log in as itself
 	args := []string{"--connection", "a", "--release", "job", "--token", "1", "--finish"}
 	c.want(c.call(use), 1, "SQLSTATE 42501", `next: give the role of "a" SELECT on public.hare_leases`)
 	c.exec("a", "GRANT SELECT ON public.hare_leases TO "+role)

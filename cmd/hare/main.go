@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -44,6 +45,7 @@ var commands = []command{
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	slog.SetLogLoggerLevel(slog.LevelWarn) // what hare tells of its work the commands tell themselves
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
