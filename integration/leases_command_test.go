@@ -137,7 +137,7 @@ func leasesAreListed(c *leasesCommand) {
 		c.Fatal(err)
 	}
 	r := c.call(nil)
-	c.want(r, 0, "\na\n+  job ", "\nb\n~  job ", a.Holder()+"\n", b.Holder()+"\n", "in 1h0m", "held", "free", "\n1 held, 1 free\n")
+	c.want(r, 0, "\na\n+  job ", "\nb\n~  job ", a.Holder()+"\n", b.Holder()+"\n", "in ", "  held ", "  free ", "\n1 held, 1 free\n")
 	if r.errs != "" || strings.Contains(r.out, "file") {
 		c.Errorf("%s%s", r.out, r.errs)
 	}
