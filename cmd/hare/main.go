@@ -43,9 +43,9 @@ var commands = []command{
 }
 
 func main() {
+	slog.SetLogLoggerLevel(slog.LevelWarn) // an application wants to read what way leads to its databases; here it would be noise
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	slog.SetLogLoggerLevel(slog.LevelWarn) // what hare tells of its work the commands tell themselves
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
