@@ -56,6 +56,10 @@ func TestWrongCalls(t *testing.T) {
 		{[]string{"leases", "--connection", "c", "--release", "job"}, "--token N"},
 		{[]string{"leases", "--relase", "job"}, "relase"},
 		{[]string{"leases", "x", "extra"}, "unexpected"},
+		{[]string{"doctor", "--format", "xml"}, "table or json"},
+		{[]string{"doctor", "--alias", "library,,billing"}, "an alias is empty"},
+		{[]string{"doctor", "--older-than", "-1"}, "between 0 and"},
+		{[]string{"doctor", "extra"}, "extra"},
 		{[]string{"help", "distributed-recovery"}, "distributed-recovery"},
 		{[]string{"help", "distributed-recover", "extra"}, "extra"},
 		{[]string{"distributed-recover", "--coordinator", "c", "extra"}, "extra"},
@@ -75,7 +79,7 @@ func TestWrongCalls(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"distributed-recover", "--help"}, {"distributed-recover", "-h"}, {"help", "distributed-recover"}, {"leases", "--help"}, {"help", "leases"}} {
+	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"distributed-recover", "--help"}, {"distributed-recover", "-h"}, {"help", "distributed-recover"}, {"doctor", "--help"}, {"help", "doctor"}, {"leases", "--help"}, {"help", "leases"}} {
 		if out, errs, status := call(t, args...); status != exitOK || out == "" || errs != "" {
 			t.Errorf("hare %q: status %d\n%s%s", args, status, out, errs)
 		}
