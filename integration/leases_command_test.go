@@ -93,13 +93,13 @@ func (c *leasesCommand) row() leases.Info {
 	return list[0]
 }
 
-// leasesReport is the JSON of the command. A field that is not here is an error.
-type leasesReport struct {
+// leasesInJSON is the JSON of the command. A field that is not here is an error.
+type leasesInJSON struct {
 	Version          int
 	At               time.Time
 	Clean            bool
 	Error            string
-	Leases           []leaseReport
+	Leases           []leaseInJSON
 	Unreachable      []struct{ Alias, Error string }
 	Release          string
 	Token            int64
@@ -107,7 +107,7 @@ type leasesReport struct {
 	BlockedBy        []string `json:"blocked_by"`
 }
 
-type leaseReport struct {
+type leaseInJSON struct {
 	Alias, Name, Holder string
 	Held                bool
 	Token               int64
@@ -120,9 +120,9 @@ type leaseReport struct {
 	Free                float64   `json:"free_seconds"`
 }
 
-func (c *leasesCommand) parseLeases(r result) leasesReport {
+func (c *leasesCommand) parseLeases(r result) leasesInJSON {
 	c.Helper()
-	var report leasesReport
+	var report leasesInJSON
 	decoder := json.NewDecoder(strings.NewReader(r.out))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&report); err != nil || report.Version != 1 {
