@@ -89,6 +89,12 @@ func (d *database) abandon(given *pgx.Conn) {
 
 // Dial opens a connection outside the pool.
 func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
+	d.mu.RLock()
+	closed := d.closed
+	d.mu.RUnlock()
+	if closed {
+		return nil, errClosed()
+	}
 	dialled, err := pgx.ConnectConfig(ctx, d.config.ConnConfig)
 	if err != nil {
 		return nil, connectFailure(ctx, err)
@@ -111,6 +117,11 @@ func (d *database) Close() {
 	}
 }
 
+// errClosed is what everything gets after Close.
+func errClosed() error {
+	return &backend.Error{Class: backend.ClassConnection, Err: backend.ErrClosed, NotDone: true}
+}
+
 // running is the pool, started if need be.
 func (d *database) running() (*pgxpool.Pool, error) {
 	d.mu.RLock()
@@ -122,7 +133,7 @@ func (d *database) running() (*pgxpool.Pool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, &backend.Error{Class: backend.ClassConnection, Message: "the connections have been closed", NotDone: true}
+		return nil, errClosed()
 	}
 	if d.pool == nil {
 		started, err := pgxpool.NewWithConfig(context.Background(), d.config)
