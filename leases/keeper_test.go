@@ -79,22 +79,19 @@ func TestManyLeases(t *testing.T) {
 	opts.Margin = 400 * time.Millisecond // so that the clocks are looked at often
 	terms := p.many(client, n, opts, &computer)
 	plan.Reset()
-	computer.wall.Add(int64(opts.Interval)) // all are due
-	p.eventually("a renewal", func() bool { return len(renewals(plan)) > 0 })
-	for range 3 {
-		computer.wall.Add(int64(opts.Interval))
-		before := len(renewals(plan))
-		p.eventually("the next renewal", func() bool { return len(renewals(plan)) > before })
+	const rounds = 4
+	for round := range rounds {
+		computer.wall.Add(int64(opts.Interval)) // all are due
+		p.eventually("a round of renewals", func() bool { return strings.Count(strings.Join(renewals(plan), ""), "interval '3600000 ") >= n*(round+1) })
 	}
 	sent := renewals(plan)
-	if len(sent) != 4 {
-		t.Errorf("%d messages for four rounds", len(sent))
+	if len(sent) > 2*rounds { // the clock may go on in the middle of a look at the terms
+		t.Errorf("%d messages for %d rounds", len(sent), rounds)
 	}
-	for _, sql := range sent {
-		for _, term := range terms {
-			if !strings.Contains(sql, "'"+term.Holder()+"'") {
-				t.Fatalf("a renewal without %s", term.Holder())
-			}
+	for _, term := range terms {
+		// Once to lock the row, and once to update it.
+		if got := strings.Count(strings.Join(sent, ""), "'"+term.Holder()+"'"); got != 2*rounds {
+			t.Errorf("%s is named %d times in %d rounds", term.Holder(), got, rounds)
 		}
 	}
 	for _, term := range terms {
