@@ -52,7 +52,8 @@ func get[T any](p *place, conn *pgx.Conn, sql string, args ...any) (value T) {
 // table makes the table of leases, as the first acquisition does.
 func (p *place) table() {
 	p.Helper()
-	client := p.client()
+	conns, client := p.connect(p.url)
+	defer conns.Close()
 	if err := p.acquire(p.lease(client, "makes the table", long)).Release(); err != nil {
 		p.Fatal(err)
 	}
