@@ -77,6 +77,9 @@ func rawCall(sql string, args []any) (backend.Call, error) {
 		return backend.Call{}, &QueryError{Reason: word + " is for package transactions: use transactions.Atomic, nested for a savepoint"}
 	}
 	call := backend.Call{SQL: sql, Lasting: lasting(sql)}
+	if call.Lasting {
+		call.Session = needsSession(sql)
+	}
 	if len(args) > 0 {
 		call.Args = make([]any, len(args))
 		for i, arg := range args {

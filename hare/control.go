@@ -94,22 +94,10 @@ func afterStatement(sql string) string {
 		if at < 0 {
 			return ""
 		}
-		mark, rest := sql[at], sql[at+1:]
-		switch {
-		case mark == ';':
-			return rest
-		case mark == '\'' || mark == '"':
-			_, rest, _ = strings.Cut(rest, string(mark)) // a doubled quote ends one text and begins the next
-		case mark == '-' && strings.HasPrefix(rest, "-"):
-			_, rest, _ = strings.Cut(rest, "\n")
-		case mark == '/' && strings.HasPrefix(rest, "*"):
-			_, rest, _ = strings.Cut(rest, "*/")
-		case mark == '$':
-			if tag, body, found := strings.Cut(rest, "$"); found && isTag(tag) {
-				_, rest, _ = strings.Cut(body, "$"+tag+"$")
-			}
+		if sql[at] == ';' {
+			return sql[at+1:]
 		}
-		sql = rest
+		sql = afterMark(sql[at:])
 	}
 }
 

@@ -45,3 +45,38 @@ func TestLasting(t *testing.T) {
 		}
 	}
 }
+
+// What makes no sense without a session of one's own is named, and nothing else: a pooler's client is refused it.
+func TestNeedsSession(t *testing.T) {
+	for sql, want := range map[string]string{
+		"": "", "SELECT 1": "", "-- LISTEN x": "", "SELECT 'LISTEN x'": "", `SELECT "pg_advisory_lock" (1)`: "", "/* /* ; */ ; LISTEN x */ SELECT 1": "",
+		"LISTEN news": "LISTEN", "listen news": "LISTEN", "SELECT 1; /* x */ UNLISTEN *": "UNLISTEN", "NOTIFY news": "", "SELECT pg_notify('LISTEN', 'x')": "",
+		"SET lock_timeout = 1": "SET", "SET SESSION a = 1": "SET", "SET ROLE r": "SET", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY": "SET",
+		"SET TIME ZONE 'UTC'": "SET", "RESET ALL": "RESET", "DISCARD ALL": "DISCARD", "LOAD 'x'": "LOAD",
+		"SET LOCAL lock_timeout = 1": "", "set /* x */ local a = 1": "", "SET TRANSACTION READ ONLY": "", "SET CONSTRAINTS ALL DEFERRED": "",
+		"UPDATE t SET a = 1": "", "UPDATE temp SET temporary = 1": "", "INSERT INTO t SELECT 1 ON CONFLICT DO UPDATE SET a = 1": "",
+		"SELECT E'a\\'; LISTEN x'": "", "SELECT E'a\\\\'; LISTEN x": "LISTEN", "SELECT 'a\\'; LISTEN x": "LISTEN", "SELECT $$; LISTEN x$$": "", "SELECT $x$; $$ LISTEN x$x$; LISTEN y": "LISTEN",
+		"DO $$ BEGIN PERFORM pg_advisory_lock(1); END $$": "",
+		"PREPARE q AS SELECT 1":                           "PREPARE", "EXECUTE q": "EXECUTE", "DEALLOCATE ALL": "DEALLOCATE",
+		"SELECT pg_advisory_lock(1)": "pg_advisory_lock", "SELECT PG_TRY_ADVISORY_LOCK (1, 2)": "pg_try_advisory_lock",
+		"select pg_catalog.pg_advisory_unlock_all()": "pg_advisory_unlock_all", "WITH x AS (SELECT pg_advisory_lock_shared(1)) TABLE x": "pg_advisory_lock_shared",
+		"SELECT pg_advisory_xact_lock(1)": "", "SELECT pg_try_advisory_xact_lock(1)": "", "SELECT pg_advisory_lock FROM t": "", "SELECT 1 -- pg_advisory_lock(1)": "",
+		"SELECT set_config('a', 'b', false)": "set_config(..., false)", "SELECT set_config('a', coalesce($1, 'x'), FALSE), true": "set_config(..., false)",
+		"SELECT set_config('a', 'b', true)": "", "SELECT set_config('a', (CASE WHEN false THEN 'b' END), true)": "", "SELECT set_config($1, $2, $3)": "",
+		"CREATE TEMP TABLE t ()": "CREATE TEMPORARY TABLE", "create local temporary table t (a int)": "CREATE TEMPORARY TABLE", "CREATE TEMP VIEW v AS SELECT 1": "CREATE TEMPORARY VIEW",
+		"CREATE OR REPLACE TEMP VIEW v AS SELECT 1": "CREATE TEMPORARY VIEW", "CREATE TEMP SEQUENCE s": "CREATE TEMPORARY SEQUENCE",
+		"CREATE TEMP TABLE t (a int) ON COMMIT DROP": "", "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1": "", "CREATE TEMP TABLE t () ON COMMIT DELETE ROWS": "CREATE TEMPORARY TABLE",
+		"CREATE TABLE temp (temporary int)": "", "CREATE TABLE pg_temp.t ()": "CREATE TABLE in pg_temp", "CREATE TABLE t AS SELECT * FROM pg_temp.s": "",
+		"SELECT 1 INTO TEMP t": "SELECT INTO TEMP", "SELECT a INTO TEMPORARY TABLE t FROM b": "SELECT INTO TEMPORARY", "INSERT INTO temp VALUES (1)": "", "SELECT a INTO temp FROM b": "",
+		"DECLARE c CURSOR WITH HOLD FOR SELECT 1": "DECLARE ... WITH HOLD", "DECLARE c CURSOR FOR SELECT 1": "", "DECLARE c CURSOR WITHOUT HOLD FOR SELECT 1": "",
+		"DECLARE c CURSOR FOR WITH hold AS (SELECT 1) TABLE hold": "", "SELECT 'open ; LISTEN x": "", "SELECT E'open \\": "", "SELECT /* open": "",
+	} {
+		got := needsSession(sql)
+		if got != want {
+			t.Errorf("%q needs a session for %q, want %q", sql, got, want)
+		}
+		if got != "" && !lasting(sql) {
+			t.Errorf("%q is not suspected to last", sql)
+		}
+	}
+}

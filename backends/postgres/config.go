@@ -46,6 +46,9 @@ func poolConfig(s settings, o options) (*pgxpool.Config, error) {
 		conn.RuntimeParams["application_name"] = "hare"
 	}
 	maps.Copy(conn.RuntimeParams, o.session)
+	if o.pooled == nil || !*o.pooled {
+		maps.Copy(conn.RuntimeParams, o.guards)
+	}
 	conn.AfterConnect = checkServer
 	// pgx looks at the severity in the server's language; the connection is over whatever the language.
 	conn.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool { return !endsSession(err) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hare-go/hare/hare/backend"
@@ -25,6 +26,9 @@ type conn struct {
 // Exec runs the call and returns the number of rows that it wrote. A call without arguments may have several statements
 // in its SQL, separated by semicolons; the rows of all are counted.
 func (c *conn) Exec(ctx context.Context, call backend.Call) (int64, error) {
+	if call.Session != "" && c.shared {
+		return 0, needsSession(call.Session)
+	}
 	if err := c.enter(); err != nil {
 		return 0, err
 	}
@@ -39,6 +43,9 @@ func (c *conn) Exec(ctx context.Context, call backend.Call) (int64, error) {
 
 // Query runs the call and returns its rows.
 func (c *conn) Query(ctx context.Context, call backend.Call) (backend.Rows, error) {
+	if call.Session != "" && c.shared {
+		return nil, needsSession(call.Session)
+	}
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
@@ -65,7 +72,12 @@ func (c *conn) Control(ctx context.Context, statements ...string) (backend.Answe
 	if len(statements) == 0 {
 		return backend.Answer{}, nil
 	}
-	results := c.pg.Exec(ctx, joined(statements))
+	return simple(ctx, c.pg, joined(statements))
+}
+
+// simple sends one message of the simple protocol.
+func simple(ctx context.Context, pg *pgconn.PgConn, sql string) (backend.Answer, error) {
+	results := pg.Exec(ctx, sql)
 	var answer backend.Answer
 	for results.NextResult() {
 		reader := results.ResultReader()
@@ -116,7 +128,8 @@ func (c *conn) Release() {
 		return
 	}
 	c.returned = true
-	if c.pooled != nil && c.soiled && c.reusable() && c.clean() != nil {
+	// DISCARD ALL behind a pooler would clean a stranger's session.
+	if c.pooled != nil && c.soiled && !c.shared && c.reusable() && c.clean() != nil {
 		closeAtOnce(c.pooled.Conn())
 	}
 	if c.pooled != nil && c.pooled.Conn().IsClosed() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,9 +17,17 @@ import (
 // database is one configured database. Its pool starts with the first Acquire, because a pool dials as soon as it is
 // there.
 type database struct {
-	options options
-	config  *pgxpool.Config
-	inUse   chan struct{} // an entry for each connection that is lent or being opened; full when all are
+	alias    string
+	options  options
+	config   *pgxpool.Config
+	direct   *pgx.ConnConfig // past the pooler, or nil
+	question string          // what the first use asks the server
+	inUse    chan struct{}   // an entry for each connection that is lent or being opened; full when all are
+
+	looking     chan struct{}       // full while somebody finds the way out
+	way         atomic.Pointer[way] // nil before the first use
+	bare        atomic.Bool         // the guards are not sent, because a pooler on the way refuses them
+	directKnown atomic.Bool         // the direct address leads to the same database
 
 	mu     sync.RWMutex
 	pool   *pgxpool.Pool
@@ -46,11 +55,15 @@ func (d *database) Acquire(ctx context.Context) (backend.Conn, error) {
 		}
 	}
 	pooled, err := pool.Acquire(ctx)
+	w := d.way.Load()
+	if w == nil || startupRefused(err) {
+		pooled, w, err = firstUse(ctx, d, pooled, err, func() (*pgxpool.Conn, error) { return pool.Acquire(ctx) })
+	}
 	if err != nil {
 		<-d.inUse
 		return nil, connectFailure(ctx, err)
 	}
-	return &conn{session: sessionOf(pooled.Conn(), d.options.statements), pooled: pooled, database: d}, nil
+	return &conn{session: d.session(pooled.Conn(), w), pooled: pooled, database: d}, nil
 }
 
 // wait waits for a connection to be given back.
@@ -87,7 +100,7 @@ func (d *database) abandon(given *pgx.Conn) {
 	}
 }
 
-// Dial opens a connection outside the pool.
+// Dial opens a connection outside the pool, to the direct address where there is one.
 func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
 	d.mu.RLock()
 	closed := d.closed
@@ -95,11 +108,30 @@ func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
 	if closed {
 		return nil, errClosed()
 	}
-	dialled, err := pgx.ConnectConfig(ctx, d.config.ConnConfig)
+	if d.direct != nil {
+		dialled, err := d.dialDirect(ctx)
+		if err != nil {
+			return nil, connectFailure(ctx, err)
+		}
+		return &conn{session: d.session(dialled, &way{pooler: backend.PoolingNone}), own: dialled}, nil
+	}
+	open := func() (ownConn, error) {
+		config := d.config.ConnConfig.Copy()
+		if d.bare.Load() {
+			d.options.dropGuards(config)
+		}
+		dialled, err := pgx.ConnectConfig(ctx, config)
+		return ownConn{dialled}, err
+	}
+	c, err := open()
+	w := d.way.Load()
+	if w == nil || startupRefused(err) {
+		c, w, err = firstUse(ctx, d, c, err, open)
+	}
 	if err != nil {
 		return nil, connectFailure(ctx, err)
 	}
-	return &conn{session: sessionOf(dialled, d.options.statements), own: dialled}, nil
+	return &conn{session: d.session(c.conn, w), own: c.conn}, nil
 }
 
 // Close closes the pool and its idle connections. It does not wait for connections in use.

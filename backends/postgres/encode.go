@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -54,11 +55,16 @@ func (a *arguments) encode(oids []uint32, args []any) error {
 		}
 		if err := a.foreign(oids[i], arg); err != nil {
 			// pgx's error has the argument in it.
-			return unsent("argument %d, of type %T, cannot be sent for the parameter's type", i+1, arg)
+			e := unsent("argument %d, of type %T, cannot be sent for the parameter's type", i+1, arg)
+			e.Err = errArgument
+			return e
 		}
 	}
 	return nil
 }
+
+// errArgument is the cause of an argument that has no form for its parameter.
+var errArgument = errors.New("the argument does not fit the parameter")
 
 func (a *arguments) add(value []byte, format int16) {
 	if value == nil && format == binaryFormat {

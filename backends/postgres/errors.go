@@ -138,11 +138,3 @@ func severity(e *pgconn.PgError) string {
 func endsSession(e *pgconn.PgError) bool {
 	return severity(e) == "FATAL" || severity(e) == "PANIC"
 }
-
-// outdated reports whether the server refused a prepared statement because of its age. 0A000 alone is every unsupported
-// feature; the name of the function in the server that raised it tells them apart in every language.
-func outdated(err error) bool {
-	var refused *pgconn.PgError
-	return errors.As(err, &refused) && backend.NotDone(err) &&
-		(refused.Code == "26000" || refused.Code == "0A000" && refused.Routine == "RevalidateCachedQuery")
-}

@@ -15,6 +15,7 @@ type flight struct {
 	reader    *pgconn.ResultReader      // of the current run
 	several   *pgconn.MultiResultReader // nil when a single statement was sent
 	begun     bool                      // next has been called
+	described bool                      // the answers describe their columns
 }
 
 // send prepares the statement if need be and sends what is left of the call in one message.
@@ -23,16 +24,21 @@ func (s *session) send(ctx context.Context, call backend.Call) (*flight, error) 
 	if err != nil {
 		return nil, err
 	}
-	f := &flight{session: s, statement: st}
+	f := &flight{session: s, statement: st, described: s.unnamed || st.Name == ""}
 	if len(before) == 0 && call.Batch == nil {
 		if err := s.arguments.encode(st.ParamOIDs, call.Args); err != nil {
 			return nil, err
 		}
 		a := &s.arguments
-		f.reader = s.pg.ExecStatement(ctx, st.StatementDescription, a.values, a.formats, st.formats)
+		if f.described {
+			// Never in parts: in another round trip the unnamed statement may be a stranger's.
+			f.reader = s.pg.ExecParams(ctx, st.SQL, a.values, st.ParamOIDs, a.formats, st.formats)
+		} else {
+			f.reader = s.pg.ExecStatement(ctx, st.StatementDescription, a.values, a.formats, st.formats)
+		}
 		return f, nil
 	}
-	batch, err := s.batch(st, before, call)
+	batch, err := s.batch(f, before, call)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +56,8 @@ func (s *session) send(ctx context.Context, call backend.Call) (*flight, error) 
 }
 
 // batch is the message of a call with control statements or with several runs.
-func (s *session) batch(st *statement, before []string, call backend.Call) (*pgconn.Batch, error) {
-	batch := &pgconn.Batch{}
+func (s *session) batch(f *flight, before []string, call backend.Call) (*pgconn.Batch, error) {
+	st, batch := f.statement, &pgconn.Batch{}
 	for _, control := range before {
 		batch.ExecParams(control, nil, nil, nil, nil)
 	}
@@ -59,11 +65,19 @@ func (s *session) batch(st *statement, before []string, call backend.Call) (*pgc
 	if runs == nil {
 		runs = [][]any{call.Args}
 	}
-	for _, args := range runs {
-		if err := s.arguments.encode(st.ParamOIDs, args); err != nil {
+	a := &s.arguments
+	for i, args := range runs {
+		if err := a.encode(st.ParamOIDs, args); err != nil {
 			return nil, err
 		}
-		batch.ExecStatement(st.StatementDescription, s.arguments.values, s.arguments.formats, st.formats)
+		switch {
+		case !f.described:
+			batch.ExecStatement(st.StatementDescription, a.values, a.formats, st.formats)
+		case i == 0:
+			batch.ExecParams(st.SQL, a.values, st.ParamOIDs, a.formats, st.formats)
+		default: // parsed just now, in the same message, of which a pooler cuts nothing off
+			batch.ExecPrepared("", a.values, a.formats, st.formats)
+		}
 	}
 	return batch, nil
 }
@@ -80,6 +94,11 @@ func (f *flight) next() bool {
 	}
 	f.reader = f.several.ResultReader()
 	return true
+}
+
+// differs reports whether an answer has other columns than its statement was described with.
+func (f *flight) differs(fields []pgconn.FieldDescription) bool {
+	return f.described && len(fields) > 0 && len(f.statement.Fields) > 0 && !f.statement.gives(fields)
 }
 
 // land reads what is left of the answers, so that the connection can be used again, and returns the call's error.

@@ -25,6 +25,10 @@ type options struct {
 	acquireTimeout   time.Duration
 	connectTimeout   time.Duration
 	session          map[string]string // run-time parameters
+	guards           map[string]string // those that a pooler may drop or refuse, see guards.go
+	pooled           *bool             // transaction_pooling
+	directHost       string
+	directPort       string
 }
 
 // defaultOptions holds the defaults that the package comment documents. The connect time-out is shorter than the
@@ -36,6 +40,8 @@ func defaultOptions() options {
 		acquireTimeout: 30 * time.Second,
 		connectTimeout: 10 * time.Second,
 		session:        map[string]string{"timezone": "UTC", "client_encoding": "UTF8"},
+		guards:         map[string]string{},
+		directPort:     defaultPort,
 	}
 }
 
@@ -60,8 +66,8 @@ var optionTable = map[string]check{
 	"statement_timeout":                   milliseconds("statement_timeout"),
 	"lock_timeout":                        milliseconds("lock_timeout"),
 	"idle_in_transaction_session_timeout": milliseconds("idle_in_transaction_session_timeout"),
-	"application_name":                    parameter("application_name"),
-	"search_path":                         parameter("search_path"),
+	"search_path":                         searchPath,
+	"application_name":                    applicationName,
 
 	"sslmode":     oneOf("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
 	"sslrootcert": certificates,
@@ -70,9 +76,9 @@ var optionTable = map[string]check{
 
 	"target_session_attrs": oneOf("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
 
-	"transaction_pooling": notYet,
-	"direct_host":         notYet,
-	"direct_port":         notYet,
+	"transaction_pooling": transactionPooling,
+	"direct_host":         directHost,
+	"direct_port":         directPort,
 }
 
 // optionNames are the names in optionTable in order.
@@ -106,6 +112,9 @@ func together(s settings, o *options) error {
 	if n := strings.Count(s["port"], ","); n > 0 && n != strings.Count(s["host"], ",") {
 		return &backend.OptionError{Option: "port", Reason: "has another number of elements than host: give one port for all hosts, or one for each"}
 	}
+	if wrong := togetherDirect(s, o); wrong != nil {
+		return wrong
+	}
 	if (s["sslcert"] == "") != (s["sslkey"] == "") {
 		return &backend.OptionError{Option: "sslcert", Reason: "needs sslkey, and sslkey needs sslcert"}
 	}
@@ -121,10 +130,6 @@ func together(s settings, o *options) error {
 }
 
 func anything(*options, string) string { return "" }
-
-func notYet(*options, string) string {
-	return "is not supported yet: connect to the server itself, or through a pooler in session mode"
-}
 
 func hosts(_ *options, value string) string {
 	list := strings.Split(value, ",")
@@ -184,17 +189,19 @@ func milliseconds(name string) check {
 		if err != nil || ms < 0 || ms > math.MaxInt32 {
 			return "is not a time-out: want whole milliseconds from 0, which is none, to 2147483647, or a duration such as 15s or 250ms"
 		}
-		o.session[name] = strconv.FormatInt(ms, 10)
+		o.guards[name] = strconv.FormatInt(ms, 10)
 		return ""
 	}
 }
 
-// parameter takes a run-time parameter of the session as it is.
-func parameter(name string) check {
-	return func(o *options, value string) string {
-		o.session[name] = value
-		return ""
-	}
+func searchPath(o *options, value string) string {
+	o.guards["search_path"] = value
+	return ""
+}
+
+func applicationName(o *options, value string) string {
+	o.session["application_name"] = value
+	return ""
 }
 
 func oneOf(allowed ...string) check {

@@ -247,5 +247,29 @@ func answerLogins(listener net.Listener, version string) {
 		if err := server.Flush(); err != nil {
 			return
 		}
+		go answerQuestions(server)
+	}
+}
+
+// answerQuestions tells who asks that the server process is the one of the log-in.
+func answerQuestions(server *pgproto3.Backend) {
+	for {
+		question, err := server.Receive()
+		if err != nil {
+			return
+		}
+		if _, ok := question.(*pgproto3.Query); !ok {
+			continue
+		}
+		text := func(name string) pgproto3.FieldDescription {
+			return pgproto3.FieldDescription{Name: []byte(name), DataTypeOID: 25, DataTypeSize: -1, TypeModifier: -1}
+		}
+		server.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{text("pid"), text("role"), text("identity")}})
+		server.Send(&pgproto3.DataRow{Values: [][]byte{[]byte("1"), []byte("u"), {}}})
+		server.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
+		server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		if err := server.Flush(); err != nil {
+			return
+		}
 	}
 }

@@ -15,13 +15,20 @@
 //	max_size                most connections of the pool, 1 to 10000. Default 16
 //	pool_acquire_timeout    longest wait for a free connection: seconds, or a duration such as 15s. Default 30s
 //	connect_timeout         longest time to dial one host and log in, likewise. Default 10s
-//	statement_cache_size    prepared statements kept on each connection, 0 to 1000000. Default 512; with 0 each call
-//	                        costs a second round trip
+//	statement_cache_size    statements that each connection keeps prepared, or, behind a pooler in transaction mode, whose
+//	                        descriptions it keeps, 0 to 1000000. Default 512; with 0 each call costs a second round trip
 //	statement_timeout       the server's time-outs for a session: milliseconds, or a duration such as 15s or 250ms;
-//	lock_timeout            0 is none. Default: as the server, role or database is configured
+//	lock_timeout            0 is none. Default: as the server, role or database is configured. Where the server, asked at the
 //	idle_in_transaction_session_timeout
+//	                        first use, has another value, every use is refused
 //	application_name        how the server's views and log name the sessions. Default PGAPPNAME, else "hare"
-//	search_path             schemas in which unqualified names are looked up
+//	search_path             schemas in which unqualified names are looked up; the server is asked as for the time-outs
+//	transaction_pooling     true: a pooler that gives each transaction any session is on the way, and need not be found out;
+//	                        the time-outs and search_path are then not sent but only asked for. false: it must not be.
+//	                        Default: found out at the first use, which costs a round trip, and a second connection behind a pooler
+//	direct_host             the server's address past such a pooler, for the connections outside the pool, which recovery and
+//	direct_port             leases use; only with transaction_pooling=true. The port's default is 5432. Default: they go
+//	                        through the pooler, and wait when it is full
 //	sslmode                 disable, allow, prefer, require, verify-ca or verify-full. Default prefer, which accepts
 //	                        an unencrypted connection: use verify-full over a network
 //	sslrootcert             file of the authorities that may have signed the server's certificate, or "system"
@@ -32,6 +39,7 @@
 //	                        in place of the same part of the address
 //
 // Sessions always have the time zone UTC. Statements are prepared once on each connection and then take one round trip.
+// Behind a pooler in transaction mode they are described once and then parsed with each run, in one round trip as well.
 //
 // Besides the canonical values, arguments can be of any type that pgx encodes. Values of a query that no model describes
 // are bool, int64, float64, string, []byte, time.Time (timestamptz; timestamp and date as their instant in UTC),
@@ -40,6 +48,10 @@
 package postgres
 
 import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare/backend"
 )
@@ -65,5 +77,19 @@ func (driver) Open(cfg backend.Config) (backend.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &database{options: o, config: config, inUse: make(chan struct{}, o.maxSize)}, nil
+	direct, err := directConfig(s, o)
+	if err != nil {
+		return nil, err
+	}
+	d := &database{
+		alias: cfg.Alias, options: o, config: config, direct: direct, question: question(o),
+		inUse: make(chan struct{}, o.maxSize), looking: make(chan struct{}, 1),
+	}
+	config.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
+		if d.bare.Load() {
+			o.dropGuards(config)
+		}
+		return nil
+	}
+	return d, nil
 }

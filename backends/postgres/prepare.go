@@ -16,10 +16,16 @@ func (s *session) statement(ctx context.Context, text string, before []string) (
 	return st, nil, err
 }
 
-// prepare prepares a statement. Whatever fails, the statement itself has not been sent.
+// prepare prepares a statement, or only asks for its description. Whatever fails, the statement itself has not been sent.
 func (s *session) prepare(ctx context.Context, text string, before []string) (*statement, error) {
 	s.statements.makeRoom()
-	name := s.statements.name()
+	name := ""
+	if !s.unnamed {
+		name = s.statements.name()
+	}
+	if s.shared {
+		s.statements.retired = nil // none of them is in this session, if it was ever known there
+	}
 	pipeline := s.pg.StartPipeline(ctx)
 	for _, control := range before {
 		pipeline.SendQueryParams(control, nil, nil, nil, nil)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/hare-go/hare/hare/backend"
 )
 
@@ -52,19 +54,43 @@ func (r *rows) advance() bool {
 		}
 		if r.reading = r.flight.next(); !r.reading {
 			r.land()
-		} else if r.types == nil {
-			r.describe()
+		} else if fields := r.flight.reader.FieldDescriptions(); r.types == nil {
+			r.describe(fields)
+		} else if r.flight.differs(fields) {
+			r.changed(fields)
 		}
 	}
 	return false
 }
 
 // describe takes the columns from the answer, for a statement whose preparation did not know them.
-func (r *rows) describe() {
-	for _, field := range r.flight.reader.FieldDescriptions() {
+func (r *rows) describe(fields []pgconn.FieldDescription) {
+	for _, field := range fields {
 		r.columns = append(r.columns, field.Name)
 		r.types = append(r.types, untyped)
 	}
+}
+
+// changed takes the columns from an answer that has others than the statement was described with. Their values are read
+// only if they come in the form in which they would have been asked for.
+func (r *rows) changed(fields []pgconn.FieldDescription) {
+	r.flight.session.statements.retire(r.flight.statement.SQL)
+	columns, types := make([]string, len(fields)), make([]uint32, len(fields))
+	for i, field := range fields {
+		if field.Format != formatOf(field.DataTypeOID) {
+			r.land()
+			if r.err == nil {
+				r.err = &backend.Error{Class: backend.ClassOther, Err: errChanged, Message: "the statement has run, but a table was altered since it was described, " +
+					"so that its rows came in a form that cannot be read: look before running it again"}
+			}
+			return
+		}
+		columns[i] = field.Name
+		if field.Format == binaryFormat {
+			types[i] = field.DataTypeOID
+		}
+	}
+	r.columns, r.types = columns, types
 }
 
 func (r *rows) land() {

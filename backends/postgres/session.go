@@ -13,22 +13,34 @@ import (
 // session is what belongs to one server session for as long as it lives, whoever has the connection.
 type session struct {
 	pg         *pgconn.PgConn
+	database   *database
 	statements statements
 	arguments  arguments
 	soiled     bool // a statement may have left something that the next user must not find
+
+	// What follows from the way to the server, said anew to each user of the connection.
+	shared  bool // the server's session may be another one for each transaction
+	unnamed bool // statements are not kept prepared: each run has its Parse with it
 }
 
 // sessionKey is where a connection's session is found in pgx's custom data.
 const sessionKey = "hare"
 
-// sessionOf is the connection's session.
-func sessionOf(c *pgx.Conn, capacity int64) *session {
+// session is the connection's session, which it has come to by the way w.
+func (d *database) session(c *pgx.Conn, w *way) *session {
 	pg := c.PgConn()
-	if s, ok := pg.CustomData()[sessionKey].(*session); ok {
-		return s
+	s, ok := pg.CustomData()[sessionKey].(*session)
+	if !ok {
+		s = &session{
+			pg:         pg,
+			statements: statements{capacity: d.options.statements, prefix: newPrefix()},
+			arguments:  arguments{types: c.TypeMap()},
+			database:   d,
+		}
+		pg.CustomData()[sessionKey] = s
 	}
-	s := &session{pg: pg, statements: statements{capacity: capacity}, arguments: arguments{types: c.TypeMap()}}
-	pg.CustomData()[sessionKey] = s
+	s.shared = w.shared()
+	s.unnamed = s.shared || d.options.statements == 0
 	return s
 }
 
@@ -45,7 +57,7 @@ func (s *session) exec(ctx context.Context, call backend.Call) (int64, error) {
 	if call.Batch == nil && len(call.Args) == 0 {
 		return s.execSimple(ctx, call)
 	}
-	return again(s, call, func() (int64, error) {
+	return again(ctx, s, call, func(call backend.Call) (int64, error) {
 		f, err := s.send(ctx, call)
 		if err != nil {
 			return 0, err
@@ -64,7 +76,7 @@ func (s *session) exec(ctx context.Context, call backend.Call) (int64, error) {
 
 // query runs a call and positions its rows before the first.
 func (s *session) query(ctx context.Context, call backend.Call) (*rows, error) {
-	return again(s, call, func() (*rows, error) {
+	return again(ctx, s, call, func(call backend.Call) (*rows, error) {
 		f, err := s.send(ctx, call)
 		if err != nil {
 			return nil, err
@@ -123,21 +135,6 @@ func count(results *pgconn.MultiResultReader, before []string) (int64, error) {
 	default:
 		return 0, failure(err)
 	}
-}
-
-// again runs a call, and once more if it failed only because its prepared statement is out of date: after DDL the
-// server may not change a plan's result type, and DEALLOCATE ALL makes it forget the statement. The first run then had no
-// effect, except that it has spoiled the transaction if there is one.
-func again[T any](s *session, call backend.Call, run func() (T, error)) (T, error) {
-	result, err := run()
-	if err == nil || !outdated(err) {
-		return result, err
-	}
-	s.statements.retire(call.SQL)
-	if len(call.Before) > 0 || s.status() != backend.StatusIdle {
-		return result, err
-	}
-	return run()
 }
 
 // writtenBy is the number of rows that a command wrote. Reading commands have a number too.

@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"container/list"
-	"fmt"
+	"crypto/rand"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// statement is a statement prepared on one connection.
+// statement is a statement prepared on one connection, or, without a name, only described there.
 type statement struct {
 	*pgconn.StatementDescription
 	columns []string
@@ -35,6 +37,7 @@ func newStatement(described *pgconn.StatementDescription) *statement {
 // statements are the prepared statements of one connection, the least recently used of which makes room for a new one.
 type statements struct {
 	capacity int64
+	prefix   string // of the names, which nobody else uses
 	byText   map[string]*statement
 	order    list.List // of *statement, the most recently used in front
 	retired  []string  // names that the server still has to forget
@@ -74,7 +77,9 @@ func (s *statements) retire(text string) {
 	if st, ok := s.byText[text]; ok {
 		delete(s.byText, text)
 		s.order.Remove(st.place)
-		s.retired = append(s.retired, st.Name)
+		if st.Name != "" {
+			s.retired = append(s.retired, st.Name)
+		}
 	}
 }
 
@@ -84,11 +89,12 @@ func (s *statements) forget() {
 	s.order.Init()
 }
 
-// name is the server's name for the next statement. The unnamed statement serves where none is kept.
+// newPrefix begins the names of a connection's statements. It is random: should a server process serve another connection
+// in between, unnoticed, a name means nothing there, and never another statement.
+func newPrefix() string { return "hare_" + strings.ToLower(rand.Text()[:12]) + "_" }
+
+// name is the server's name for the next statement.
 func (s *statements) name() string {
-	if s.capacity == 0 {
-		return ""
-	}
 	s.named++
-	return fmt.Sprintf("hare_%d", s.named)
+	return s.prefix + strconv.FormatUint(s.named, 10)
 }

@@ -66,9 +66,15 @@ func TestURLRefused(t *testing.T) {
 		{"postgres://h/d?sslkey=" + empty, "sslcert", "needs sslkey"},
 		{"postgres://h/d?sslcert=" + empty + "&sslkey=" + empty, "sslcert", "PEM"},
 		{"postgres://h/d?target_session_attrs=master", "target_session_attrs", "primary"},
-		{"postgres://h/d?transaction_pooling=true", "transaction_pooling", "not supported yet"},
-		{"postgres://h/d?direct_host=h", "direct_host", "not supported yet"},
-		{"postgres://h/d?direct_port=1", "direct_port", "not supported yet"},
+		{"postgres://h/d?transaction_pooling=yes", "transaction_pooling", "true nor false"},
+		{"postgres://h/d?transaction_pooling=1", "transaction_pooling", "true nor false"},
+		{"postgres://h/d?direct_host=h", "direct_host", "transaction_pooling=true"},
+		{"postgres://h/d?direct_port=1", "direct_port", "transaction_pooling=true"},
+		{"postgres://h/d?transaction_pooling=false&direct_host=h", "direct_host", "transaction_pooling=true"},
+		{"postgres://h/d?transaction_pooling=true&direct_port=1", "direct_port", "needs direct_host"},
+		{"postgres://h/d?transaction_pooling=true&direct_host=a%20b", "direct_host", "space"},
+		{"postgres://h/d?transaction_pooling=true&direct_host=a&direct_port=0", "direct_port", "from 1 to 65535"},
+		{"postgres://h/d?transaction_pooling=true&direct_host=a,b,c&direct_port=1,2", "direct_port", "another number"},
 	}
 	for _, c := range cases {
 		t.Run(c.url, func(t *testing.T) {
@@ -101,6 +107,9 @@ func TestURLAccepted(t *testing.T) {
 		"postgres://h/d?statement_timeout=15s&lock_timeout=250&idle_in_transaction_session_timeout=0",
 		"postgres://h/d?application_name=a%20%26%20b's&search_path=a,%22b%22&statement_cache_size=0",
 		"postgres://h/d?sslmode=verify-full&sslrootcert=system",
+		"postgres://h/d?transaction_pooling=false",
+		"postgres://h/d?transaction_pooling=true&direct_host=g&lock_timeout=1s",
+		"postgres://h/d?transaction_pooling=true&direct_host=a,b&direct_port=1,2",
 	} {
 		db, err := tryOpen(t, url)
 		if err != nil {

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// The direct address leads past a pooler. Connections outside the pool, on which recovery and leases stand, are dialled
+// there: no pool of the pooler's can starve them, and they keep their session.
+
+func transactionPooling(o *options, value string) string {
+	if value != "true" && value != "false" {
+		return "is neither true nor false"
+	}
+	pooled := value == "true"
+	o.pooled = &pooled
+	return ""
+}
+
+func directHost(o *options, value string) string {
+	o.directHost = value
+	return hosts(o, value)
+}
+
+func directPort(o *options, value string) string {
+	o.directPort = value
+	return ports(o, value)
+}
+
+// togetherDirect checks what the direct address needs.
+func togetherDirect(s settings, o *options) error {
+	for _, name := range []string{"direct_host", "direct_port"} {
+		if s[name] != "" && (o.pooled == nil || !*o.pooled) {
+			return &backend.OptionError{Option: name, Reason: "is the way past a pooler in transaction mode: say transaction_pooling=true as well, or leave it out"}
+		}
+	}
+	if s["direct_port"] != "" && s["direct_host"] == "" {
+		return &backend.OptionError{Option: "direct_port", Reason: "needs direct_host"}
+	}
+	if n := strings.Count(o.directPort, ","); n > 0 && n != strings.Count(o.directHost, ",") {
+		return &backend.OptionError{Option: "direct_port", Reason: "has another number of elements than direct_host: give one port for all hosts, or one for each"}
+	}
+	return nil
+}
+
+// directConfig is the configuration of connections to the direct address, or nil without one. A server takes every
+// start-up parameter.
+func directConfig(s settings, o options) (*pgx.ConnConfig, error) {
+	if o.directHost == "" {
+		return nil, nil
+	}
+	past := maps.Clone(s)
+	past["host"], past["port"] = o.directHost, o.directPort
+	config, err := poolConfig(past, o)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(config.ConnConfig.RuntimeParams, o.guards)
+	return config.ConnConfig, nil
+}
+
+// directAddress is the direct address for people.
+func (o options) directAddress() string {
+	if o.directHost == "" {
+		return ""
+	}
+	if strings.Contains(o.directHost, ",") {
+		return o.directHost + ":" + o.directPort
+	}
+	return net.JoinHostPort(o.directHost, o.directPort)
+}
+
+// identitySQL is a column that no two databases have in common, except with a server's own standby, which differs in the
+// last part.
+const identitySQL = `(SELECT system_identifier || '/' || d.oid || '/' || pg_catalog.pg_is_in_recovery()
+	FROM pg_catalog.pg_control_system(), pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())`
+
+// dialDirect opens a connection to the direct address, and makes sure once that it leads to the same database as the
+// pool.
+func (d *database) dialDirect(ctx context.Context) (*pgx.Conn, error) {
+	if !d.directKnown.Load() {
+		if err := d.checkDirect(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, d.direct)
+}
+
+func (d *database) checkDirect(ctx context.Context) error {
+	w := d.way.Load()
+	if w == nil {
+		c, err := d.Acquire(ctx)
+		if err != nil {
+			return fmt.Errorf("the way through the pooler, which the direct address is compared with: %w", err)
+		}
+		w = d.way.Load()
+		c.Release()
+	}
+	elsewhere, err := d.directElsewhere(ctx, w)
+	if err != nil {
+		return err
+	}
+	if elsewhere {
+		return misconfigured("direct_host", "leads to another database than the address itself, or to a standby of its server: %s must be the address of the server behind the pooler", d.options.directAddress())
+	}
+	d.directKnown.Store(true)
+	return nil
+}
+
+// directElsewhere compares the database at the direct address with the one at the end of the way.
+func (d *database) directElsewhere(ctx context.Context, w *way) (bool, error) {
+	c, err := pgx.ConnectConfig(ctx, d.direct)
+	if err != nil {
+		return false, err
+	}
+	defer closeAtOnce(c)
+	answer, err := simple(ctx, c.PgConn(), "SELECT "+identitySQL)
+	if err != nil {
+		return false, err
+	}
+	return w == nil || len(answer.Row) == 0 || answer.Row[0] != w.identity, nil
+}

@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/hare-go/hare/hare/backend"
+)
+
+// A guard is a setting of the URL that protects the database or says where it looks: statement_timeout, lock_timeout,
+// idle_in_transaction_session_timeout, search_path. It travels as a start-up parameter, and PgBouncer does one of three
+// things with those that it does not track: it refuses the connection, it drops the parameter without a word, or, by
+// ALTER ROLE, the server has the value anyway. So what counts is what the server says, on a connection that came the same
+// way: a guard that is not in force stops the database from being used.
+
+// question asks for the server process, the role, the guards and, where a direct address is to be compared, the identity
+// of the database, in one statement, which a pooler gives to one server process.
+func question(o options) string {
+	columns := []string{"pg_catalog.pg_backend_pid()", "pg_catalog.quote_ident(session_user)", "''"}
+	if o.directHost != "" {
+		columns[2] = identitySQL
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.guards)) {
+		columns = append(columns, "(SELECT setting FROM pg_catalog.pg_settings WHERE name = "+backend.Literal(name)+")")
+	}
+	return "SELECT " + strings.Join(columns, ", ")
+}
+
+// guardsFound pairs what the URL asks for with what the server answered to the question.
+func guardsFound(o options, found []string) []backend.Guard {
+	var guards []backend.Guard
+	for i, name := range slices.Sorted(maps.Keys(o.guards)) {
+		guards = append(guards, backend.Guard{Name: name, Asked: o.guards[name], Found: found[i]})
+	}
+	return guards
+}
+
+// notInForce is the error for a guard that the server does not have.
+func notInForce(g backend.Guard, role string) error {
+	found := g.Found
+	if found == "" {
+		found = "none"
+	}
+	instead := "by transactions.StatementTimeout, transactions.LockTimeout or SET LOCAL"
+	if !strings.HasSuffix(g.Name, "_timeout") {
+		instead = "by SET LOCAL"
+	}
+	return misconfigured(g.Name, "is %s in the URL and %s on the server: a pooler on the way does not pass it on. "+
+		"Make it a default of the role, ALTER ROLE %s SET %s = %s, and let the pooler open new server connections (RECONNECT in PgBouncer's console); "+
+		"or set it %s in each transaction that needs it; or take it out of the URL",
+		g.Asked, found, role, g.Name, g.Asked, instead)
+}
+
+// startupRefused reports whether a connection may have been refused because of a start-up parameter, as poolers do that
+// have no list of those to ignore. The same SQLSTATE has other causes, so that only another try without the guards tells.
+func startupRefused(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "08P01"
+}
+
+// dropGuards takes the guards out of a configuration.
+func (o options) dropGuards(config *pgx.ConnConfig) {
+	for name := range o.guards {
+		delete(config.RuntimeParams, name)
+	}
+}
+
+// misconfigured is the error for an option that only a connection shows to be wrong. Nothing of the caller's was sent.
+func misconfigured(option, format string, args ...any) *backend.Error {
+	wrong := &backend.OptionError{Option: option, Reason: fmt.Sprintf(format, args...)}
+	return &backend.Error{Class: backend.ClassLogin, Message: wrong.Error(), NotDone: true, Err: wrong}
+}
+
+// needsSession is the error for a statement that needs a session of its own, behind a pooler that does not give one.
+func needsSession(what string) error {
+	return misconfigured("transaction_pooling", "the way to the server leads through a pooler that may give each transaction another session, where %s would hit a stranger's session or be lost, so it was not sent. "+
+		"For a setting use SET LOCAL inside transactions.Atomic; for a lock pg_advisory_xact_lock, or a lease; for a temporary table ON COMMIT DROP inside a transaction; "+
+		"for all that needs a session a connection of its own, with an alias of its own, to the server's own address", what)
+}
