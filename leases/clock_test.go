@@ -1,6 +1,7 @@
 package leases_test
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hare-go/hare/integration/faults"
 	"github.com/hare-go/hare/leases"
 	"github.com/hare-go/hare/transactions"
 )
@@ -53,6 +55,35 @@ func TestSuspended(t *testing.T) {
 	case <-time.After(leases.DefaultTTL / 2):
 		t.Error("the suspension is not noticed")
 	}
+}
+
+// An answer to an acquisition that comes after the time for which it could be trusted begins no term, and the lease is given
+// back.
+func TestLateAnswerIsNoTerm(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	watch := p.session()
+	plan, client := p.observed()
+	opts, sees := counted(long)
+	l := p.lease(client, "job", opts)
+	var computer clocks
+	computer.of(l)
+	var late atomic.Int32
+	plan.Set(nil, func(_ context.Context, e faults.Event) error {
+		if strings.Contains(e.SQL, "SET holder") && late.Add(1) == 1 {
+			computer.wall.Add(int64(long.TTL)) // it took that long
+		}
+		return nil
+	})
+	as[*leases.LeaseLostError](t, second(l.TryAcquire(t.Context())))
+	if !p.expired(watch, "job") {
+		t.Error("the lease is held")
+	}
+	sees.want(t, 0, 0, 0)
+	if term := p.acquire(l); term.Token() != 2 {
+		t.Errorf("token %d", term.Token())
+	}
+	sees.want(t, 1, 0, 0)
 }
 
 // A wall clock that is set back, or forward by less than the trust window, ends nothing, and the term is renewed as before;

@@ -76,7 +76,9 @@ func TestManyLeases(t *testing.T) {
 	const rounds = 4
 	for round := range rounds {
 		computer.wall.Add(int64(opts.Interval)) // all are due
-		p.eventually("a round of renewals", func() bool { return strings.Count(strings.Join(renewals(plan), ""), "interval '3600000 ") >= n*(round+1) })
+		p.eventually("a round of renewals", func() bool {
+			return strings.Count(strings.Join(renewals(plan), ""), "interval '3600000 ") >= n*(round+1)
+		})
 	}
 	sent := renewals(plan)
 	if len(sent) > 2*rounds { // the clock may go on in the middle of a look at the terms

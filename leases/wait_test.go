@@ -80,7 +80,7 @@ func TestFenceAfterAWait(t *testing.T) {
 			p.do(blocker, "BEGIN", "SELECT FROM public.hare_leases WHERE name = 'job' FOR UPDATE")
 			done := background(func() error {
 				return transactions.Atomic(within(t, conns), func(ctx context.Context) error {
-					err := error(nil)
+					var err error
 					if passes {
 						var token int64
 						if token, err = scan[int64](ctx, client, naive); token != 7 {
