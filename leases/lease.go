@@ -12,6 +12,7 @@ import (
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
 )
 
 // Lease is a candidate for one lease. It holds at most one term at a time. It is safe for concurrent use.
@@ -173,7 +174,7 @@ func transient(err error) bool {
 		refused *hare.DatabaseError
 	)
 	if errors.As(err, &refused) {
-		return !strings.HasPrefix(refused.SQLState, "42")
+		return !errors.Is(err, backend.ErrClosed) && !strings.HasPrefix(refused.SQLState, "42")
 	}
 	return errors.As(err, &held) || errors.As(err, &blocked) || errors.As(err, &late)
 }
