@@ -41,6 +41,8 @@ type PoolerOptions struct {
 	IgnoreStartup bool
 	// Settings are added to PgBouncer's configuration and win over the defaults.
 	Settings map[string]string
+	// Database is where every name leads. Default: each to the database of that name.
+	Database string
 }
 
 // Pooler is a running PgBouncer in front of a server. It serves every database of the server.
@@ -125,8 +127,12 @@ func (p *Pooler) configure(opts PoolerOptions) error {
 	}
 	maps.Copy(all, opts.Settings)
 	var text strings.Builder
-	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%s user=%s password=%s\n\n[pgbouncer]\n",
+	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%s user=%s password=%s",
 		server.Hostname(), cmp.Or(server.Port(), "5432"), quoted(server.User.Username()), quoted(password))
+	if opts.Database != "" {
+		fmt.Fprintf(&text, " dbname=%s", quoted(opts.Database))
+	}
+	text.WriteString("\n\n[pgbouncer]\n")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&text, "%s = %s\n", name, all[name])
 	}
