@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/leases"
 )
 
@@ -48,5 +49,16 @@ func TestStopOfTheOuterLease(t *testing.T) {
 	})
 	if err != nil || ended != nil {
 		t.Errorf("Run: %v; the term ended with %v", err, ended)
+	}
+}
+
+// TestNoSchemaPublic: a candidate does not try for ever what only people can mend.
+func TestNoSchemaPublic(t *testing.T) {
+	p := newPlace(t)
+	client := p.client()
+	p.exec(client, "DROP SCHEMA public")
+	_, err := p.lease(client, "job", quick()).Acquire(t.Context())
+	if refused := as[*hare.DatabaseError](t, err); refused.SQLState != "3F000" {
+		t.Errorf("got %v, want that there is no schema", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -166,7 +165,8 @@ func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
 }
 
 // transient reports whether an error may pass by itself, so that a candidate goes on: the lease is held or locked, the
-// server is away, full or slow. Rights and tables are a matter of configuration (SQLSTATE class 42).
+// server is away, full or slow. Rights, tables, a schema public that is not there, and names that the database cannot store
+// are a matter of configuration (SQLSTATE classes 42, 3F and 22).
 func transient(err error) bool {
 	var (
 		held    *HeldError
@@ -175,7 +175,8 @@ func transient(err error) bool {
 		refused *hare.DatabaseError
 	)
 	if errors.As(err, &refused) {
-		return !strings.HasPrefix(refused.SQLState, "42")
+		class := refused.SQLState[:min(2, len(refused.SQLState))]
+		return class != "42" && class != "3F" && class != "22"
 	}
 	return errors.As(err, &held) || errors.As(err, &blocked) || errors.As(err, &late)
 }
