@@ -126,12 +126,12 @@ func (d *database) displace(ctx context.Context, a *pgconn.PgConn) (backend.Pool
 
 // connectThrough opens a connection that goes the way of the pool, without the guards if it is refused with them.
 func (d *database) connectThrough(ctx context.Context) (*pgx.Conn, error) {
-	config := d.config.ConnConfig.Copy()
-	if d.bare.Load() {
+	config, bare := d.config.ConnConfig.Copy(), d.bare.Load()
+	if bare {
 		d.options.dropGuards(config)
 	}
 	c, err := pgx.ConnectConfig(ctx, config)
-	if startupRefused(err) {
+	if startupRefused(err) && !bare && d.options.sendsGuards() {
 		config = d.config.ConnConfig.Copy()
 		d.options.dropGuards(config)
 		c, err = pgx.ConnectConfig(ctx, config)
