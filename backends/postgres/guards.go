@@ -78,7 +78,9 @@ const bareKey = bareMark("hare bare")
 type bareMark string
 
 // bareFor reports whether a connection is to be opened without the guards.
-func (d *database) bareFor(ctx context.Context) bool { return d.bare.Load() || ctx.Value(bareKey) != nil }
+func (d *database) bareFor(ctx context.Context) bool {
+	return d.bare.Load() || ctx.Value(bareKey) != nil
+}
 
 // dropGuards takes the guards out of a configuration.
 func (o options) dropGuards(config *pgx.ConnConfig) {
