@@ -43,7 +43,8 @@ func AllSQL(terms ...*Term) []string {
 	var all []string
 	all = append(all, createTable...)
 	all = append(all, acquireSQL(l.name, l.holder, 1, l.opts.TTL)...)
-	all = append(all, renewSQL(terms)...)
+	all = append(all, renewSQL(terms, true)...)
+	all = append(all, renewSQL(terms, false)...)
 	all = append(all, forceSQL(l.name, 1)...)
 	all = append(all, l.opts.guards().begin("name")...)
 	return append(all, lookSQL(l.name), releaseSQL(l.name, l.holder, 1), fenceSQL, blockersSQL)

@@ -70,7 +70,7 @@ func ForceRelease(ctx context.Context, c *hare.Client, name string, token int64)
 	row, err := w.send(ctx, g, forceSQL(name, token)...)
 	switch {
 	case err != nil:
-		return "", explain(ctx, name, w, g, err)
+		return "", explain(ctx, name, w, Options{}.filled().prompt(), err)
 	case len(row) != 1:
 		return "", wrong("there is no term %d of %q to end: it has another term by now, or does not exist", token, name)
 	}

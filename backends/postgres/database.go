@@ -57,7 +57,7 @@ func (d *database) Acquire(ctx context.Context) (backend.Conn, error) {
 	pooled, err := pool.Acquire(ctx)
 	w := d.way.Load()
 	if w == nil || startupRefused(err) {
-		pooled, w, err = firstUse(ctx, d, pooled, err, func() (*pgxpool.Conn, error) { return pool.Acquire(ctx) })
+		pooled, w, err = firstUse(ctx, d, pooled, err, pool.Acquire)
 	}
 	if err != nil {
 		<-d.inUse
@@ -115,15 +115,15 @@ func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
 		}
 		return &conn{session: d.session(dialled, &way{pooler: backend.PoolingNone}), own: dialled}, nil
 	}
-	open := func() (ownConn, error) {
+	open := func(ctx context.Context) (ownConn, error) {
 		config := d.config.ConnConfig.Copy()
-		if d.bare.Load() {
+		if d.bareFor(ctx) {
 			d.options.dropGuards(config)
 		}
 		dialled, err := pgx.ConnectConfig(ctx, config)
 		return ownConn{dialled}, err
 	}
-	c, err := open()
+	c, err := open(ctx)
 	w := d.way.Load()
 	if w == nil || startupRefused(err) {
 		c, w, err = firstUse(ctx, d, c, err, open)
