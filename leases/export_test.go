@@ -34,7 +34,7 @@ func (l *Lease) Holder() string { return l.holder }
 // AcquireSQL are the statements of an acquisition.
 func AcquireSQL(l *Lease, seen int64) []string { return acquireSQL(l.name, l.holder, seen, l.opts.TTL) }
 
-// FenceSQL is the statement of a fence, with the placeholders $1 to $3.
+// FenceSQL is the statement of a fence, with the placeholders $1 to $3, and $4 for its time-out.
 const FenceSQL = fenceSQL
 
 // AllSQL are all statements that the package can send, for leases of these names.

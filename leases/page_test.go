@@ -23,7 +23,7 @@ func TestThePageHasTheTable(t *testing.T) {
 	o := Options{}.filled()
 	for name, value := range map[string]string{
 		"TTL": o.TTL.String(), "Margin": o.Margin.String(), "Interval": o.Interval.String(), "Poll": o.Poll.String(), "LockTimeout": o.LockTimeout.String(),
-		"StatementTimeout": o.StatementTimeout.String(), "IdleTimeout": o.IdleTimeout.String(), "StallTimeout": o.StallTimeout.String(),
+		"StatementTimeout": o.StatementTimeout.String(), "IdleTimeout": o.IdleTimeout.String(), "FenceIdleTimeout": o.FenceIdleTimeout.String(), "StallTimeout": o.StallTimeout.String(),
 	} {
 		if _, after, _ := strings.Cut(page, "| `"+name+"` | "); !strings.HasPrefix(after, value+" ") {
 			t.Errorf("the page does not say that the default of %s is %s", name, value)

@@ -102,9 +102,11 @@ func forceSQL(name string, token int64) []string {
 
 // fenceSQL locks the term's row for as long as the caller's transaction lasts, and then reads the clock. A lock that waited
 // for a takeover finds another row, or fails with 40001 above READ COMMITTED.
-// The first column is NULL where the transaction sees no such row.
+// The first column is NULL where the transaction sees no such row. A client that vanishes in a fenced transaction would keep
+// the next term from beginning for ever, so that a session without a time-out of its own gets one for this transaction.
 const fenceSQL = `WITH term AS MATERIALIZED (SELECT expires_at FROM ` + table + ` WHERE name = $1 AND holder = $2 AND token = $3 FOR KEY SHARE)
-SELECT (SELECT expires_at > clock_timestamp() FROM term), current_setting('transaction_isolation')`
+SELECT (SELECT expires_at > clock_timestamp() FROM term), current_setting('transaction_isolation'),
+	CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN set_config('idle_in_transaction_session_timeout', $4, true) END`
 
 // blockersSQL lists who has the table in use: sessions, and prepared transactions, which go by the same virtual
 // transaction as their other locks.
