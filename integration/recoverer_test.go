@@ -89,7 +89,7 @@ func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 			}, nil)
 			err := f.distributed(func(d *hare.Distributed) error {
 				if name == "renamed" {
-					if _, err := d.Client(coordinator).Exec(d.Context(), "SET application_name = 'mine'"); err != nil {
+					if _, err := d.Client(coordinator).Exec(d.Context(), "SET LOCAL application_name = 'mine'"); err != nil {
 						return err
 					}
 				}
@@ -228,7 +228,7 @@ func TestRecovererBesideStarvingPools(t *testing.T) {
 // newTrioOn is another set of connections to the databases of f.
 func newTrioOn(f *trio) *trio {
 	f.Helper()
-	other := &trio{T: f.T, plan: &faults.Plan{}, urls: f.urls}
+	other := &trio{T: f.T, plan: &faults.Plan{}, urls: f.urls, pooled: f.pooled}
 	other.conns = other.connect(f.urls)
 	other.ctx = hare.WithConnections(f.Context(), other.conns)
 	return other

@@ -27,8 +27,8 @@ var createTable = []string{
 	`CREATE UNIQUE INDEX IF NOT EXISTS hare_leases_term ON ` + table + ` (name, token)`,
 }
 
-// columns are what a row says, and how long it is still held in milliseconds.
-const columns = `name, holder, token, acquired_at, renewed_at, expires_at,
+// columns are what a row says, the time, and how long it is still held in milliseconds.
+const columns = `name, holder, token, acquired_at, renewed_at, expires_at, clock_timestamp(),
 	greatest(0, ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000))::bigint`
 
 // lookSQL finds one lease.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hare-go/hare/features"
+	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 )
 
@@ -207,5 +208,17 @@ func TestDialect(t *testing.T) {
 	}
 	if begin := d.Begin(backend.TxOptions{ReadOnly: true}); len(begin) != 0 {
 		t.Errorf("Begin = %q, want nothing", begin)
+	}
+}
+
+// TestPing: a program that only names ClickHouse can still be told at its start what is wrong with its other databases.
+func TestPing(t *testing.T) {
+	c, err := hare.Open(t.Context(), hare.Config{Connections: map[string]string{"events": "clickhouse://h/d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Ping(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -16,6 +16,22 @@ func TestConformance(t *testing.T) {
 	backendtest.Run(t, backendtest.Harness{Open: connect, Features: promised})
 }
 
+// TestConformanceThroughPooler runs it once more where each transaction may get another session.
+func TestConformanceThroughPooler(t *testing.T) {
+	server := servers.Direct(servers.Database(t))
+	p := servers.PoolerFor(t, servers.PoolerOptions{URL: server, PoolSize: 5})
+	backendtest.Run(t, backendtest.Harness{Features: promised, Open: func(t *testing.T) *hare.Connections {
+		t.Helper()
+		address := p.URL(servers.Direct(servers.Database(t)))
+		c, err := hare.Open(t.Context(), hare.Config{Connections: map[string]string{"main": address}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}})
+}
+
 // connect opens connections to a new database.
 func connect(t *testing.T) *hare.Connections {
 	t.Helper()

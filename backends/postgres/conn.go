@@ -38,6 +38,9 @@ func (c *conn) Exec(ctx context.Context, call backend.Call) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if call.Session == "DEALLOCATE" || call.Session == "DISCARD" {
+		c.statements.forget()
+	}
 	return written, nil
 }
 

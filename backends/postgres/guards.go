@@ -60,6 +60,9 @@ func notInForce(g backend.Guard, role string) error {
 // startupRefused reports whether a connection may have been refused because of a start-up parameter, as poolers do that
 // have no list of those to ignore. The same SQLSTATE has other causes, so that only another try without the guards tells.
 func startupRefused(err error) bool {
+	if err == nil { // the usual case, without an allocation
+		return false
+	}
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "08P01"
 }
@@ -79,7 +82,7 @@ func misconfigured(option, format string, args ...any) *backend.Error {
 
 // needsSession is the error for a statement that needs a session of its own, behind a pooler that does not give one.
 func needsSession(what string) error {
-	return misconfigured("transaction_pooling", "the way to the server leads through a pooler that may give each transaction another session, where %s would hit a stranger's session or be lost, so it was not sent. "+
-		"For a setting use SET LOCAL inside transactions.Atomic; for a lock pg_advisory_xact_lock, or a lease; for a temporary table ON COMMIT DROP inside a transaction; "+
+	return misconfigured("transaction_pooling", "the way to the server leads through a pooler that may give each transaction another session, where %s would hit a stranger's session or be lost, so it was not sent "+
+		"(should the pooler keep sessions and its mode not have been seen, say transaction_pooling=false). For a setting use SET LOCAL inside transactions.Atomic; for a lock pg_advisory_xact_lock, or a lease; for a temporary table ON COMMIT DROP inside a transaction; "+
 		"for all that needs a session a connection of its own, with an alias of its own, to the server's own address", what)
 }

@@ -1,14 +1,17 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/integration/servers"
+	"github.com/hare-go/hare/transactions"
 )
 
 // pooled is a new database and a pooler before its server.
@@ -141,7 +144,7 @@ func TestSessionStatements(t *testing.T) {
 	// The same through a pooler that keeps sessions, and without one.
 	session := servers.PoolerFor(t, servers.PoolerOptions{URL: address, Mode: servers.SessionMode})
 	for _, way := range []string{session.URL(address), address} {
-		conn := acquire(t, open(t, way))
+		conn := acquire(t, open(t, way, "transaction_pooling=false"))
 		if _, err := conn.Exec(t.Context(), backend.Call{SQL: "SET lock_timeout = 1", Session: "SET", Lasting: true}); err != nil {
 			t.Error(err)
 		}
@@ -171,7 +174,7 @@ func TestStrangersSession(t *testing.T) {
 // by the first statement that is unknown, and from then on statements are not kept prepared.
 func TestPoolerAgainstItsReputation(t *testing.T) {
 	address, p := pooled(t, servers.PoolerOptions{Mode: servers.SessionMode})
-	db := open(t, p.URL(address))
+	db := open(t, p.URL(address), "transaction_pooling=false")
 	conn, err := db.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -189,4 +192,49 @@ func TestPoolerAgainstItsReputation(t *testing.T) {
 	same(t, "kept prepared afterwards", any(int64(0)), value(t, conn, "SELECT count(*) FROM pg_prepared_statements"))
 	_, err = conn.Exec(t.Context(), backend.Call{SQL: "LISTEN x", Session: "LISTEN"})
 	wantOption(t, err, "transaction_pooling")
+}
+
+// TestClientBehindPooler: a program is refused what needs a session and told what to do, also inside a transaction, which
+// goes on; what keeps to the transaction works there.
+func TestClientBehindPooler(t *testing.T) {
+	address, p := pooled(t, servers.PoolerOptions{})
+	c, err := hare.Open(t.Context(), hare.Config{Connections: map[string]string{"main": p.URL(address)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	client, err := c.Client("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(ctx context.Context, sql string) {
+		t.Helper()
+		_, err := client.Exec(ctx, sql)
+		var wrong *hare.ConfigurationError
+		if !errors.As(err, &wrong) || wrong.Alias != "main" || wrong.Option != "transaction_pooling" {
+			t.Errorf("%s: want a ConfigurationError, got %v", sql, err)
+		}
+	}
+	for _, sql := range []string{
+		"LISTEN news", "SET lock_timeout = 1", "SELECT pg_advisory_lock(1)", "CREATE TEMP TABLE t ()", "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+		"PREPARE q AS SELECT 1", "DISCARD ALL", "SELECT set_config('lock_timeout', '1', false)", "SELECT 1; RESET ALL",
+	} {
+		refused(t.Context(), sql)
+	}
+	ctx := hare.WithConnections(t.Context(), c)
+	err = transactions.Atomic(ctx, func(ctx context.Context) error {
+		refused(ctx, "SET lock_timeout = 1") // as the first statement, which BEGIN would have travelled with
+		for _, sql := range []string{
+			"SET LOCAL lock_timeout = 4321", "SELECT pg_advisory_xact_lock(1)", "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1 AS n",
+			"DECLARE c CURSOR FOR SELECT n FROM t", "SELECT set_config('statement_timeout', '9s', true)", "NOTIFY news", "CREATE TABLE kept AS SELECT * FROM t",
+		} {
+			if _, err := client.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		refused(ctx, "LISTEN news")
+		return nil
+	}, transactions.Using("main"))
+	same(t, "the transaction", nil, err)
+	same(t, "what it kept", any(int64(1)), value(t, acquire(t, open(t, address)), "SELECT count(*) FROM kept"))
 }

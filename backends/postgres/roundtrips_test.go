@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,30 @@ func TestRoundTrips(t *testing.T) {
 		same(t, step.what, step.want, counting(p, step.do))
 	}
 	same(t, "the rows in the end", any(int64(100)), value(t, conn, "SELECT count(*) FROM item"))
+}
+
+// TestRoundTripsBehindPooler: a statement that is parsed with each run costs no more round trips than one that is kept.
+func TestRoundTripsBehindPooler(t *testing.T) {
+	address := servers.Direct(servers.Database(t))
+	p := newProxy(t, address)
+	conn := acquire(t, open(t, through(t, address, p.Host()), "transaction_pooling=true"))
+	const find = "SELECT $1::bigint"
+	for _, step := range []struct {
+		what string
+		want int
+		call backend.Call
+	}{
+		{"a new statement", 2, backend.Call{SQL: find, Args: []any{int64(1)}}},
+		{"a described statement", 1, backend.Call{SQL: find, Args: []any{int64(1)}}},
+		{"BEGIN with a described statement", 1, backend.Call{Before: []string{"BEGIN"}, SQL: find, Args: []any{int64(1)}}},
+		{"100 runs", 1, backend.Call{SQL: find, Batch: slices.Repeat([][]any{{int64(1)}}, 100)}},
+	} {
+		same(t, step.what, step.want, counting(p, func() {
+			if _, err := table(t.Context(), conn, step.call); err != nil {
+				t.Error(err)
+			}
+		}))
+	}
 }
 
 // firsts is the first argument of each run.

@@ -27,7 +27,8 @@ import (
 //     in three trials, each has a session of its own.
 //
 // The second test may have to wait, for a pool that is full or that has one process. So it has a deadline of its own, after
-// which the mode is unknown and is taken for transaction mode, which is right everywhere and merely slower.
+// which the mode is unknown and is taken for transaction mode, which is right everywhere and merely slower, unless the
+// URL says that it is not.
 
 // way is what was found.
 type way struct {
@@ -45,7 +46,7 @@ func (w *way) shared() bool {
 }
 
 const (
-	displaceTime   = 2 * time.Second // for the whole test of two connections
+	displaceTime   = 3 * time.Second // for the whole test of two connections
 	displaceTrials = 3
 )
 
@@ -72,6 +73,9 @@ func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool) (*
 	default:
 		w.pooler, w.evidence = d.displace(ctx, pg)
 		w.evidence = seen + "; " + w.evidence
+		if believe && d.options.pooled != nil && w.pooler == backend.PoolingUnknown {
+			w.pooler, w.evidence = backend.PoolingSession, "transaction_pooling=false in the URL; "+w.evidence
+		}
 	}
 	// The caller's own end is none of the facts.
 	if ctx.Err() != nil {
