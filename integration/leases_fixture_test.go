@@ -27,7 +27,7 @@ func newLeasing(t *testing.T) *leasing {
 	}
 	f.exec("c", "DELETE FROM public.hare_leases")
 	f.proxy = newProxy(t, f.urls["c"])
-	f.conns, f.holder = f.opened(f.proxy.URL())
+	f.conns, f.holder = f.opened(f.proxy.URL() + "&application_name=holder")
 	return f
 }
 

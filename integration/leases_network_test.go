@@ -154,7 +154,7 @@ func (f *leasing) arrived() {
 	f.Helper()
 	f.conns.Close()
 	f.eventually("the holder's sessions end", func() bool {
-		return f.count("c", "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'hare_lease:%'") == 0 && f.proxy.Clients() == 0
+		return f.count("c", "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND (application_name = 'holder' OR application_name LIKE 'hare_lease:%')") == 0
 	})
 }
 
