@@ -1,12 +1,9 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,10 +19,7 @@ import (
 // TestLeasesCommand runs the built command hare on leases of real databases.
 func TestLeasesCommand(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "hare")
-	if output, err := exec.Command("go", "build", "-o", binary, "../cmd/hare").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
-	}
+	binary := buildCommand(t)
 	for name, test := range map[string]func(c *leasesCommand){
 		"lists every database":                     leasesAreListed,
 		"says so where there are none":             leasesThereAreNone,
@@ -55,14 +49,7 @@ func (c *leasesCommand) call(change func(urls map[string]string), args ...string
 			change(urls)
 		}
 	})
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(c.Context(), c.binary, append([]string{"leases", "--config", config}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		c.Fatal(err)
-	}
-	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+	return runHare(c.T, c.binary, append([]string{"leases", "--config", config}, args...)...)
 }
 
 // release calls hare leases with what ends a term.

@@ -27,14 +27,20 @@ var createTable = []string{
 	`CREATE UNIQUE INDEX IF NOT EXISTS hare_leases_term ON ` + table + ` (name, token)`,
 }
 
-// columns are what a row says, the time, and how long it is still held in milliseconds.
-const columns = `name, holder, token, acquired_at, renewed_at, expires_at, clock_timestamp(),
-	greatest(0, ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000))::bigint`
+// remaining is how long a lease is still held, in milliseconds. Somebody may have written a time into the row that is
+// infinite, or too far away for a time.Duration: it counts as a century.
+const remaining = `ceil(extract(epoch FROM greatest(least(expires_at, clock_timestamp() + interval '100 years'), clock_timestamp()) - clock_timestamp()) * 1000)::bigint`
+
+// columns are what a row says, the time, and how long it is still held. Infinite times become ones that programs can have.
+var columns = `name, holder, token, ` + finite("acquired_at") + `, ` + finite("renewed_at") + `, ` + finite("expires_at") + `, clock_timestamp(), ` + remaining
+
+func finite(column string) string {
+	return `least(greatest(` + column + `, timestamptz '0001-01-01 00:00Z'), timestamptz '9999-12-31 00:00Z')`
+}
 
 // lookSQL finds one lease.
 func lookSQL(name string) string {
-	return `SELECT holder, token, greatest(0, ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000))::bigint FROM ` + table +
-		` WHERE name = ` + backend.Literal(name)
+	return `SELECT holder, token, ` + remaining + ` FROM ` + table + ` WHERE name = ` + backend.Literal(name)
 }
 
 // acquireSQL takes a lease whose token is seen, if it is free or left over by the same holder, and returns the new token.
