@@ -3,12 +3,9 @@ package integration
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,10 +20,7 @@ import (
 // TestRecoverCommand builds the command once for all of them.
 func TestRecoverCommand(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "hare")
-	if output, err := exec.Command("go", "build", "-o", binary, "../cmd/hare").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
-	}
+	binary := buildCommand(t)
 	for name, test := range map[string]func(c *command){
 		"reports and finishes":                  commandReportsAndFinishes,
 		"leaves young ones alone":               commandLeavesYoungOnesAlone,
@@ -56,21 +50,13 @@ type command struct {
 }
 
 // configuration writes hare.yml with the URLs of the aliases after a change.
-func (c *command) configuration(change func(urls map[string]string)) (path string) {
+func (c *command) configuration(change func(urls map[string]string)) string {
 	c.Helper()
 	urls := maps.Clone(c.urls)
 	if change != nil {
 		change(urls)
 	}
-	text := "connections:\n"
-	for _, alias := range slices.Sorted(maps.Keys(urls)) {
-		text += fmt.Sprintf("  %s: %q\n", alias, urls[alias])
-	}
-	path = filepath.Join(c.TempDir(), "hare.yml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		c.Fatal(err)
-	}
-	return path
+	return writeConfiguration(c.T, urls)
 }
 
 // recoverArgs are the arguments that every call here begins with.

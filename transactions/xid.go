@@ -72,20 +72,41 @@ func cutXID(id, text string) (coordinator, rest string, ok bool) {
 // ParseXID gives the alias under which the coordinator made an xid. The error, a [*hare.QueryError], tells what is wrong
 // with a text that is no xid, and recognises a GID.
 func ParseXID(text string) (coordinator string, err error) {
-	rest, _ := strings.CutPrefix(text, xidPrefix)
-	parts := strings.Split(rest, ":")
-	for n := 3; n <= len(parts) && rest != text; n++ {
-		id, unique := parts[n-2], parts[n-1]
-		if len(id) != coordinatorHex || !isHex(id) || len(unique) != uniqueHex || !isHex(unique) {
-			continue
-		}
-		coordinator = strings.Join(parts[:n-2], ":")
-		if n < len(parts) {
-			return "", &hare.QueryError{Reason: fmt.Sprintf("%q is the GID of a participant; its xid is %s", text, xidOf(coordinator, id, unique))}
-		}
-		return coordinator, nil
+	coordinator, id, unique, rest, ok := takeApart(text)
+	switch {
+	case !ok:
+		return "", &hare.QueryError{Reason: fmt.Sprintf("%q is no xid: one looks like %s", text, xidOf("<coordinator>", "<16 hex digits>", "<32 hex digits>"))}
+	case len(rest) > 0:
+		return "", &hare.QueryError{Reason: fmt.Sprintf("%q is the GID of a participant; its xid is %s", text, xidOf(coordinator, id, unique))}
 	}
-	return "", &hare.QueryError{Reason: fmt.Sprintf("%q is no xid: one looks like %s", text, xidOf("<coordinator>", "<16 hex digits>", "<32 hex digits>"))}
+	return coordinator, nil
+}
+
+// ParseGID gives the xid that a GID of pg_prepared_xacts belongs to, and the alias of the participant that prepared it.
+// The error, a [*hare.QueryError], says that the GID is none that hare makes: it is somebody else's.
+func ParseGID(text string) (xid, participant string, err error) {
+	coordinator, id, unique, rest, ok := takeApart(text)
+	if participant = strings.Join(rest, ":"); !ok || participant == "" {
+		return "", "", &hare.QueryError{Reason: fmt.Sprintf("%q is no GID of hare's: one looks like %s", text, gidOf(xidOf("<coordinator>", "<16 hex digits>", "<32 hex digits>"), "<participant>"))}
+	}
+	return xidOf(coordinator, id, unique), participant, nil
+}
+
+// takeApart takes an xid or a GID apart, whoever's it is. rest are the parts of the participant's alias, of which an xid has
+// none.
+func takeApart(text string) (coordinator, id, unique string, rest []string, ok bool) {
+	text, ok = strings.CutPrefix(text, xidPrefix)
+	if !ok {
+		return "", "", "", nil, false
+	}
+	parts := strings.Split(text, ":")
+	for n := 3; n <= len(parts); n++ {
+		id, unique = parts[n-2], parts[n-1]
+		if len(id) == coordinatorHex && isHex(id) && len(unique) == uniqueHex && isHex(unique) {
+			return strings.Join(parts[:n-2], ":"), id, unique, parts[n:], true
+		}
+	}
+	return "", "", "", nil, false
 }
 
 func isHex(s string) bool {

@@ -131,6 +131,7 @@ func TestParseXID(t *testing.T) {
 		{"an alias with colons", xidOf("a:b", testID, testUnique), "a:b", ""},
 		{"a GID", xid + ":billing", "", "the GID of a participant; its xid is " + xid},
 		{"a GID of aliases with colons", xidOf("a:b", testID, testUnique) + ":c:d", "", "its xid is " + xidOf("a:b", testID, testUnique)},
+		{"a GID without a participant", xid + ":", "", "its xid is " + xid},
 		{"no prefix", xid[len(xidPrefix):], "", "no xid"},
 		{"cut off", xid[:len(xid)-1], "", "no xid"},
 		{"the Python hare's", "hare_dtx_library:" + testUnique, "", "no xid"},
@@ -139,6 +140,24 @@ func TestParseXID(t *testing.T) {
 		coordinator, err := ParseXID(test.text)
 		if coordinator != test.coordinator || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %q, %v", test.name, coordinator, err)
+		}
+	}
+}
+
+func TestParseGID(t *testing.T) {
+	xid := xidOf("a:b", testID, testUnique)
+	for _, test := range []struct{ name, text, xid, participant string }{
+		{"a GID", xid + ":billing", xid, "billing"},
+		{"a participant with colons", xid + ":c:d", xid, "c:d"},
+		{"an xid", xid, "", ""},
+		{"no participant", xid + ":", "", ""},
+		{"the Python hare's", "hare_dtx_library:" + testUnique + ":billing", "", ""},
+		{"somebody else's", "erp_4711", "", ""},
+		{"empty", "", "", ""},
+	} {
+		got, participant, err := ParseGID(test.text)
+		if got != test.xid || participant != test.participant || (err == nil) != (test.xid != "") {
+			t.Errorf("%s: %q, %q, %v", test.name, got, participant, err)
 		}
 	}
 }

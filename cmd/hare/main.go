@@ -1,9 +1,10 @@
 // Command hare looks after databases that hare writes to.
 //
+//	hare doctor [options]
 //	hare distributed-recover --coordinator library [--finish] [options]
 //
-// docs/recover-command.md documents it; "hare help distributed-recover" lists the options. Exit status: 0 nothing is left to
-// do, 1 something was found, failed or unreachable, 2 the command was called wrong.
+// docs/doctor.md and docs/recover-command.md document them; "hare help COMMAND" lists the options. Exit status: 0 nothing is
+// left to do, 1 something was found, failed or unreachable, 2 the command was called wrong.
 package main
 
 import (
@@ -37,11 +38,12 @@ type command struct {
 }
 
 var commands = []command{
+	{"doctor", "ask each database whether it is as hare needs it", doctorUsage, runDoctor},
 	{"distributed-recover", "report or finish distributed transactions that a crash left behind", recoverUsage, distributedRecover},
 }
 
 func main() {
-	slog.SetLogLoggerLevel(slog.LevelWarn) // an application wants to read what way leads to its databases; here it would be noise
+	slog.SetLogLoggerLevel(slog.LevelWarn) // what a command has to say it says itself
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

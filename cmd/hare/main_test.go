@@ -44,6 +44,10 @@ func TestWrongCalls(t *testing.T) {
 		{[]string{"distributed-recover", "--coordinator", "c", "--forget", ""}, "no xid"},
 		{[]string{"distributed-recover", "--coordinator", "c", "--forget", someXID, "--watch", "10s"}, "do not go together"},
 		{[]string{"distributed-recover", "--coordinator", "c", "--forget", someXID, "--xid", otherXID}, "two transactions"},
+		{[]string{"doctor", "--format", "xml"}, "table or json"},
+		{[]string{"doctor", "--alias", "library,,billing"}, "an alias is empty"},
+		{[]string{"doctor", "--older-than", "-1"}, "between 0 and"},
+		{[]string{"doctor", "extra"}, "extra"},
 		{[]string{"help", "distributed-recovery"}, "distributed-recovery"},
 		{[]string{"help", "distributed-recover", "extra"}, "extra"},
 		{[]string{"distributed-recover", "--coordinator", "c", "extra"}, "extra"},
@@ -63,7 +67,7 @@ func TestWrongCalls(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"distributed-recover", "--help"}, {"distributed-recover", "-h"}, {"help", "distributed-recover"}} {
+	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"distributed-recover", "--help"}, {"distributed-recover", "-h"}, {"help", "distributed-recover"}, {"doctor", "--help"}, {"help", "doctor"}} {
 		if out, errs, status := call(t, args...); status != exitOK || out == "" || errs != "" {
 			t.Errorf("hare %q: status %d\n%s%s", args, status, out, errs)
 		}

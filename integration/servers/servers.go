@@ -44,7 +44,7 @@ type Options struct {
 	// somebody else and cannot be killed.
 	Way Way
 	// Settings are added to the server's configuration and win over the defaults, among them
-	// max_prepared_transactions=64.
+	// max_prepared_transactions=64. An empty value takes a default away, so that ALTER SYSTEM can set it.
 	Settings map[string]string
 	// Fast trades durability for speed: fsync, synchronous_commit and full_page_writes are off. Data still survives
 	// [Server.Kill], which kills processes and not the machine.
@@ -165,6 +165,7 @@ func settings(opts Options) []string {
 		}
 	}
 	maps.Copy(all, opts.Settings)
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, name+"="+all[name])

@@ -12,16 +12,18 @@ import (
 // allowed is which packages of this module and of others each package may import outside its tests; the standard
 // library is open to all. A key may be a pattern of path.Match. An entry of another module covers its packages.
 var allowed = map[string][]string{
-	"features":         {},
-	"query":            {"features"},
-	"hare/backend":     {"features"},
-	"internal/schema":  {"query", "features", "hare/backend"},
-	"internal/session": {"features", "hare/backend"},
-	"internal/compile": {"query", "features", "hare/backend", "internal/schema", squirrel},
-	"internal/rules":   {},
+	"features":          {},
+	"query":             {"features"},
+	"hare/backend":      {"features"},
+	"internal/schema":   {"query", "features", "hare/backend"},
+	"internal/session":  {"features", "hare/backend"},
+	"internal/compile":  {"query", "features", "hare/backend", "internal/schema", squirrel},
+	"internal/doctor":   {"hare", "hare/backend", "transactions", "internal/releases"},
+	"internal/releases": {},
+	"internal/rules":    {},
 	"hare": {"query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
 		"go.yaml.in/yaml/v3"},
-	"transactions": {"hare", "features", "hare/backend", "internal/session",
+	"transactions": {"hare", "features", "hare/backend", "internal/session", "internal/releases",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 
 	"leases": {"hare", "features", "hare/backend", "internal/session"},
@@ -31,7 +33,7 @@ var allowed = map[string][]string{
 	"backends/clickhouse":  {"features", "hare/backend", "github.com/ClickHouse/clickhouse-go/v2", "github.com/ClickHouse/ch-go"},
 	"backends/backendtest": {"features", "hare", "hare/backend", "query", "transactions", "github.com/google/go-cmp"},
 
-	"cmd/hare":   {"features", "hare", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse", "golang.org/x/term"},
+	"cmd/hare":   {"features", "hare", "transactions", "internal/doctor", "backends/postgres", "backends/sqlite", "backends/clickhouse", "golang.org/x/term"},
 	"examples/*": {"hare", "query", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse"},
 
 	"docs/protocol": {},

@@ -1,4 +1,4 @@
-package transactions
+package releases
 
 import "testing"
 
@@ -11,7 +11,7 @@ func TestOutdatedReleases(t *testing.T) {
 		140000: "14.9", 140008: "14.9", 140009: "", 140020: "", 150000: "15.4", 150003: "15.4", 150004: "", 150018: "",
 		160000: "", 170010: "", 180000: "",
 	} {
-		if got := outdated(version); got != want {
+		if got := Outdated(version); got != want {
 			t.Errorf("release %d: %q, want %q", version, got, want)
 		}
 	}
