@@ -61,7 +61,7 @@ func (l *Lease) begin(ctx context.Context, token int64, start instant) (*Term, e
 	default:
 		return t, nil
 	}
-	l.vacate(t)
+	l.vacate(t, func() { t.end(err) })
 	_, _ = l.keeper.wire.send(context.WithoutCancel(ctx), l.opts.guards(), releaseSQL(l.name, l.holder, token)) // else it expires by itself
 	return nil, err
 }
@@ -69,7 +69,7 @@ func (l *Lease) begin(ctx context.Context, token int64, start instant) (*Term, e
 // free looks whether the lease may be taken, and returns the token of its last term. What this very Lease holds without
 // knowing, because an answer was lost, is free for it.
 func (l *Lease) free(ctx context.Context) (token int64, err error) {
-	row, err := l.keeper.wire.send(ctx, l.opts.guards(), lookSQL(l.name))
+	row, err := l.keeper.wire.send(ctx, l.opts.prompt(), lookSQL(l.name))
 	if backend.SQLState(err) == "42P01" { // undefined_table
 		if err := create(ctx, l.client.Alias(), l.keeper.wire, l.opts.guards()); err != nil {
 			return 0, err
@@ -105,7 +105,7 @@ func create(ctx context.Context, alias string, w *wire, g guards) error {
 
 // explain says who may hold the row, when a message waited for it in vain.
 func (l *Lease) explain(ctx context.Context, err error) error {
-	return explain(ctx, l.name, l.keeper.wire, l.opts.guards(), err)
+	return explain(ctx, l.name, l.keeper.wire, l.opts.prompt(), err)
 }
 
 func explain(ctx context.Context, name string, w *wire, g guards, err error) error {

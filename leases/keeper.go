@@ -159,24 +159,25 @@ func look(terms []*Term) (due []*Term, pause time.Duration) {
 }
 
 // renewAll renews claimed terms in one message. When that fails, because of one row that is locked for example, each gets
-// a message of its own, so that none has to suffer for another.
+// a message of its own, so that none has to suffer for another. Only where a term's own row is locked is that waited for.
 func (k *keeper) renewAll(terms []*Term) {
-	if len(terms) > 1 {
-		g := terms[0].lease.opts.guards()
-		for _, t := range terms[1:] {
-			g = g.atMost(t.lease.opts.guards())
-		}
-		g.lock = max(g.lock/4, time.Millisecond)
-		if k.renew(g, terms) == nil {
-			return
-		}
+	opts := terms[0].lease.opts
+	g := opts.prompt()
+	for _, t := range terms[1:] {
+		g = g.atMost(t.lease.opts.prompt())
 	}
-	for _, t := range terms {
-		go func() {
-			if err := k.renew(t.lease.opts.guards(), []*Term{t}); err != nil {
-				t.retry(err)
-			}
-		}()
+	err := k.renew(g, terms)
+	if err != nil && len(terms) > 1 {
+		for _, t := range terms {
+			go k.renewAll([]*Term{t})
+		}
+		return
+	}
+	if backend.SQLState(err) == "55P03" { // lock_not_available
+		err = k.renew(opts.guards(), terms)
+	}
+	if err != nil {
+		terms[0].retry(err)
 	}
 }
 
@@ -186,7 +187,7 @@ func (k *keeper) renew(g guards, terms []*Term) error {
 	for i, t := range terms {
 		starts[i] = t.lease.clock()
 	}
-	row, err := k.wire.send(context.Background(), g, renewSQL(terms)...)
+	row, err := k.wire.send(context.Background(), g, renewSQL(terms, !g.prompt)...)
 	if err != nil {
 		return err
 	}
@@ -197,8 +198,12 @@ func (k *keeper) renew(g guards, terms []*Term) error {
 	if err != nil {
 		return err
 	}
+	renewed := make(map[key]bool, len(alive))
+	for _, k := range alive {
+		renewed[k] = true
+	}
 	for i, t := range terms {
-		if slices.Contains(alive, key{Name: t.lease.name, Token: t.token}) {
+		if renewed[key{Name: t.lease.name, Token: t.token}] {
 			t.renewed(starts[i])
 		} else {
 			t.settle()
@@ -221,5 +226,6 @@ func (g guards) atMost(other guards) guards {
 		statement: min(g.statement, other.statement),
 		idle:      min(g.idle, other.idle),
 		stall:     min(g.stall, other.stall),
+		prompt:    g.prompt && other.prompt,
 	}
 }

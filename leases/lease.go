@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
 )
 
 // Lease is a candidate for one lease. It holds at most one term at a time. It is safe for concurrent use.
@@ -111,7 +111,9 @@ func (l *Lease) work(ctx context.Context, t *Term, fn func(ctx context.Context, 
 	defer func() { // also after a panic, or runtime.Goexit
 		_ = t.Release() // it is logged, and the row expires by itself
 		l.mu.Lock()
-		l.working = nil
+		if l.working == working { // not that of another Run, which has acquired the lease after this term was lost
+			l.working = nil
+		}
 		l.mu.Unlock()
 		close(working)
 	}()
@@ -121,13 +123,13 @@ func (l *Lease) work(ctx context.Context, t *Term, fn func(ctx context.Context, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })()
-	inside, end := t.Context(context.WithValue(ctx, workKey{}, l))
+	inside, end := t.Context(context.WithValue(ctx, workKey{l}, true))
 	defer end()
 	return fn(inside, t)
 }
 
-// workKey is where the ctx of Run's function has the lease.
-type workKey struct{}
+// workKey is where the ctx of Run's function says so, for each lease, because functions of several may be nested.
+type workKey struct{ lease *Lease }
 
 // Acquire waits for the lease and begins a term, until ctx ends or [Lease.Stop] is called. It looks every
 // [Options].Poll. The caller must Release the term, or Stop the lease; the end of ctx does not end the term.
@@ -164,7 +166,8 @@ func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
 }
 
 // transient reports whether an error may pass by itself, so that a candidate goes on: the lease is held or locked, the
-// server is away, full or slow. Rights and tables are a matter of configuration (SQLSTATE class 42).
+// server is away, full or slow. Rights, tables, a schema public that is not there, and names that the database cannot store
+// are a matter of configuration (SQLSTATE classes 42, 3F and 22).
 func transient(err error) bool {
 	var (
 		held    *HeldError
@@ -173,7 +176,8 @@ func transient(err error) bool {
 		refused *hare.DatabaseError
 	)
 	if errors.As(err, &refused) {
-		return !strings.HasPrefix(refused.SQLState, "42")
+		class := refused.SQLState[:min(2, len(refused.SQLState))]
+		return !errors.Is(err, backend.ErrClosed) && class != "42" && class != "3F" && class != "22"
 	}
 	return errors.As(err, &held) || errors.As(err, &blocked) || errors.As(err, &late)
 }
@@ -228,7 +232,7 @@ func (l *Lease) Stop(ctx context.Context) error {
 		return l.wrong
 	}
 	l.stop(ErrStopped)
-	if ctx.Value(workKey{}) == l {
+	if ctx.Value(workKey{l}) != nil {
 		return nil
 	}
 	done := make(chan error, 1)
@@ -269,13 +273,14 @@ func (l *Lease) usable() error {
 	return context.Cause(l.stopping)
 }
 
-// vacate forgets a term that is over.
-func (l *Lease) vacate(t *Term) {
+// vacate forgets a term and ends it, in one: whoever sees its end can acquire the lease again at once.
+func (l *Lease) vacate(t *Term, end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.term == t {
 		l.term = nil
 	}
+	end()
 }
 
 func (l *Lease) log(level slog.Level, message string, token int64, err error) {

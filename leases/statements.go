@@ -27,8 +27,8 @@ var createTable = []string{
 	`CREATE UNIQUE INDEX IF NOT EXISTS hare_leases_term ON ` + table + ` (name, token)`,
 }
 
-// columns are what a row says, and how long it is still held in milliseconds.
-const columns = `name, holder, token, acquired_at, renewed_at, expires_at,
+// columns are what a row says, the time, and how long it is still held in milliseconds.
+const columns = `name, holder, token, acquired_at, renewed_at, expires_at, clock_timestamp(),
 	greatest(0, ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000))::bigint`
 
 // lookSQL finds one lease.
@@ -46,7 +46,7 @@ func lookSQL(name string) string {
 func acquireSQL(name, holder string, seen int64, ttl time.Duration) []string {
 	return []string{
 		fmt.Sprintf(`INSERT INTO %s VALUES (%s, '', 0, 'epoch', 'epoch', 'epoch') ON CONFLICT DO NOTHING`, table, backend.Literal(name)),
-		lockSQL(`name = `+backend.Literal(name), "FOR UPDATE"),
+		lockSQL(`WHERE name = `+backend.Literal(name), "FOR UPDATE"),
 		fmt.Sprintf(`UPDATE %s l SET holder = %s, token = token + 1, acquired_at = t.now, renewed_at = t.now, expires_at = t.now + %s
 FROM clock_timestamp() AS t(now) WHERE l.name = %s AND l.token = %d AND (l.expires_at <= t.now OR l.holder = %[2]s) RETURNING l.token`,
 			table, backend.Literal(holder), interval(ttl), backend.Literal(name), seen),
@@ -55,7 +55,12 @@ FROM clock_timestamp() AS t(now) WHERE l.name = %s AND l.token = %d AND (l.expir
 
 // renewSQL moves the expiry of those of the terms that are not over, and returns them as a JSON array of names and tokens. As
 // in acquireSQL, the lock comes first and the clock afterwards. FOR NO KEY UPDATE does not wait for fenced transactions.
-func renewSQL(terms []*Term) []string {
+// Where somebody else has one of the rows locked it waits, or fails at once.
+func renewSQL(terms []*Term, wait bool) []string {
+	strength := "FOR NO KEY UPDATE OF l"
+	if !wait {
+		strength += " NOWAIT"
+	}
 	rows, keys := make([]string, len(terms)), make([]string, len(terms))
 	for i, t := range terms {
 		key := fmt.Sprintf("%s, %s, %d::bigint", backend.Literal(t.lease.name), backend.Literal(t.lease.holder), t.token)
@@ -63,7 +68,8 @@ func renewSQL(terms []*Term) []string {
 		rows[i] = "(" + key + ", " + interval(t.lease.opts.TTL) + ")"
 	}
 	return []string{
-		lockSQL(`(name, holder, token) IN (`+strings.Join(keys, ", ")+`)`, "FOR NO KEY UPDATE"),
+		// A join, because a list after IN takes the square of its length.
+		lockSQL(`JOIN (VALUES `+strings.Join(keys, ", ")+`) AS m(name, holder, token) USING (name, holder, token)`, strength),
 		fmt.Sprintf(`WITH renewed AS (UPDATE %s l SET renewed_at = t.now, expires_at = t.now + m.ttl
 FROM (VALUES %s) AS m(name, holder, token, ttl), clock_timestamp() AS t(now)
 WHERE l.name = m.name AND l.holder = m.holder AND l.token = m.token AND l.expires_at > t.now RETURNING l.name, l.token)
@@ -71,10 +77,10 @@ SELECT coalesce(json_agg(json_build_object('name', name, 'token', token)), '[]')
 	}
 }
 
-// lockSQL locks rows and returns none, so that the answer has those of the next statement only. The order keeps two
-// messages from locking the same rows crosswise.
-func lockSQL(condition, strength string) string {
-	return fmt.Sprintf(`SELECT FROM (SELECT FROM %s WHERE %s ORDER BY name %s) AS locked HAVING count(*) < 0`, table, condition, strength)
+// lockSQL locks the rows that a WHERE or JOIN selects and returns none, so that the answer has those of the next statement
+// only. The order keeps two messages from locking the same rows crosswise.
+func lockSQL(which, strength string) string {
+	return fmt.Sprintf(`SELECT FROM (SELECT FROM %s l %s ORDER BY name %s) AS locked HAVING count(*) < 0`, table, which, strength)
 }
 
 // releaseSQL ends the expiry of a term that is not over. The token stays, so that no fenced transaction is disturbed that
@@ -88,7 +94,7 @@ func releaseSQL(name, holder string, token int64) string {
 // of the term fail from then on, and those that have succeeded are waited for.
 func forceSQL(name string, token int64) []string {
 	return []string{
-		lockSQL(`name = `+backend.Literal(name), "FOR UPDATE"),
+		lockSQL(`WHERE name = `+backend.Literal(name), "FOR UPDATE"),
 		fmt.Sprintf(`UPDATE %s SET token = token + 1, expires_at = least(expires_at, clock_timestamp()) WHERE name = %s AND token = %d RETURNING holder`,
 			table, backend.Literal(name), token),
 	}
@@ -96,8 +102,9 @@ func forceSQL(name string, token int64) []string {
 
 // fenceSQL locks the term's row for as long as the caller's transaction lasts, and then reads the clock. A lock that waited
 // for a takeover finds another row, or fails with 40001 above READ COMMITTED.
+// The first column is NULL where the transaction sees no such row.
 const fenceSQL = `WITH term AS MATERIALIZED (SELECT expires_at FROM ` + table + ` WHERE name = $1 AND holder = $2 AND token = $3 FOR KEY SHARE)
-SELECT expires_at > clock_timestamp(), current_setting('transaction_isolation') FROM term`
+SELECT (SELECT expires_at > clock_timestamp() FROM term), current_setting('transaction_isolation')`
 
 // blockersSQL lists who has the table in use: sessions, and prepared transactions, which go by the same virtual
 // transaction as their other locks.
@@ -125,7 +132,17 @@ func (g guards) begin(name string) []string {
 }
 
 // guards are the time-outs of one message.
-type guards struct{ lock, statement, idle, stall time.Duration }
+type guards struct {
+	lock, statement, idle, stall time.Duration
+	prompt                       bool // the message waits for no lock of a row
+}
+
+// prompt are the guards of a message that waits for no lock of a row.
+func (o Options) prompt() guards {
+	g := o.guards()
+	g.prompt = true
+	return g
+}
 
 func (o Options) guards() guards {
 	return guards{lock: o.LockTimeout, statement: o.StatementTimeout, idle: o.IdleTimeout, stall: o.StallTimeout}

@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -77,11 +78,12 @@ func (t *Term) Context(parent context.Context) (ctx context.Context, cancel cont
 //	})
 //
 // It takes one round trip and locks the lease's row FOR KEY SHARE until the transaction ends: renewals do not wait for it,
-// the next term does. So the transaction should be short.
+// the next term does. So the transaction should be short. A nested Atomic that is rolled back takes the lock of a Fence
+// inside it along: fence the outermost one.
 //
 // Errors: a [*LeaseLostError] when the term is over, whereupon the transaction must be rolled back; a
-// [*hare.RetryableError] when the snapshot of a transaction above READ COMMITTED is older than the last renewal, so that a
-// new transaction can succeed (transactions.Retries makes one); a [*hare.QueryError] outside such a transaction; else what
+// [*hare.RetryableError] when the snapshot of a transaction above READ COMMITTED is older than the acquisition or the last
+// renewal, so that a new transaction can succeed (transactions.Retries makes one); a [*hare.QueryError] outside such a transaction; else what
 // the database said.
 func (t *Term) Fence(ctx context.Context) error {
 	if !session.In(ctx, t.lease.client.Database()) {
@@ -92,43 +94,51 @@ func (t *Term) Fence(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	found, live, isolation, err := t.lock(ctx)
+	live, snapshot, err := t.lock(ctx)
 	var retryable *hare.RetryableError
 	switch {
-	case errors.As(err, &retryable) && t.superseded(ctx), err == nil && !found:
+	case errors.As(err, &retryable) && t.superseded(ctx), err == nil && live == nil && (!snapshot || t.superseded(ctx)):
 		t.lose("it was taken over", nil)
 		return t.Err()
 	case err != nil:
 		return err
-	case !live && isolation != "read committed" && t.Err() == nil:
-		return &hare.RetryableError{DatabaseError: hare.DatabaseError{
-			Alias: t.lease.client.Alias(), SQL: fenceSQL, SQLState: "40001", NotDone: true,
-			Message: "the transaction's snapshot is older than the last renewal of the lease, so that it shows the lease as expired: run the transaction again",
-		}}
-	case !live:
+	case live == nil:
+		return t.stale("the acquisition of the lease, so that it does not show the term")
+	case !*live && snapshot && t.Err() == nil:
+		return t.stale("the last renewal of the lease, so that it shows the lease as expired")
+	case !*live:
 		t.lose("it has expired", nil)
 		return t.Err()
 	}
 	return nil
 }
 
-// lock locks the term's row in the transaction of ctx. live says that it has not expired, as far as the transaction sees.
-func (t *Term) lock(ctx context.Context) (found, live bool, isolation string, err error) {
+// lock locks the term's row in the transaction of ctx. live says that it has not expired, and is nil where there is no such
+// row, as far as the transaction sees, which may look at the database as it was in the past: at a snapshot.
+func (t *Term) lock(ctx context.Context) (live *bool, snapshot bool, err error) {
 	rows, err := t.lease.client.Query(ctx, fenceSQL, t.lease.name, t.lease.holder, t.token)
 	if err != nil {
-		return false, false, "", err
+		return nil, false, err
 	}
+	var isolation string
 	for rows.Next() {
-		found = true
 		err = errors.Join(err, rows.Scan(&live, &isolation))
 	}
-	return found, live, isolation, errors.Join(err, rows.Close())
+	return live, isolation == "repeatable read" || isolation == "serializable", errors.Join(err, rows.Close())
+}
+
+// stale is the error for a transaction that looks at the past. Another one can succeed.
+func (t *Term) stale(than string) error {
+	return &hare.RetryableError{DatabaseError: hare.DatabaseError{
+		Alias: t.lease.client.Alias(), SQL: fenceSQL, SQLState: "40001", NotDone: true,
+		Message: "the transaction's snapshot is older than " + than + ": run the transaction again",
+	}}
 }
 
 // superseded asks, on another connection, whether somebody else has the lease. The transaction that wants to know has
 // failed already.
 func (t *Term) superseded(ctx context.Context) bool {
-	row, err := t.keeper.wire.send(ctx, t.lease.opts.guards(), lookSQL(t.lease.name))
+	row, err := t.keeper.wire.send(ctx, t.lease.opts.prompt(), lookSQL(t.lease.name))
 	return err == nil && (len(row) != 3 || row[1] != strconv.FormatInt(t.token, 10))
 }
 
@@ -235,10 +245,7 @@ func (t *Term) expire() {
 
 // lose ends the term, if it is not over, for a reason.
 func (t *Term) lose(reason string, cause error) {
-	err := t.lost(reason, cause)
-	if t.finish(err) {
-		t.lease.log(slog.LevelWarn, "lease: lost", t.token, err)
-	}
+	t.finish(t.lost(reason, cause))
 }
 
 func (t *Term) lost(reason string, cause error) *LeaseLostError {
@@ -254,15 +261,13 @@ func (t *Term) finish(err error) bool {
 	}
 	t.over = true
 	t.mu.Unlock()
-	if err == nil {
-		t.end(ErrReleased)
-	} else {
-		t.end(err)
-	}
+	t.lease.vacate(t, func() { t.end(cmp.Or(err, ErrReleased)) })
 	t.keeper.drop(t)
-	t.lease.vacate(t)
 	go func() {
 		defer close(t.ended)
+		if err != nil { // here, because a logger that is slow must not hold up the keeper, who ends other terms, too
+			t.lease.log(slog.LevelWarn, "lease: lost", t.token, err)
+		}
 		<-t.began
 		if t.lease.opts.OnEnd != nil {
 			t.lease.opts.OnEnd(t, err)

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// mostConnections is how many messages of a process to one database are under way at once.
-	mostConnections = 4
+	// mostConnections is how many messages of a process to one database are under way at once: as many of those that may wait
+	// for the lock of a row, and as many of the others, so that rows that are locked cost no other lease its renewals.
+	mostConnections = 2
 	// endTimeout bounds ending a server process that was given up.
 	endTimeout = 5 * time.Second
 )
@@ -25,7 +26,7 @@ const (
 type wire struct {
 	alias string
 	db    backend.Database
-	turns chan struct{} // holds an entry for each message under way
+	turns map[bool]chan struct{} // by whether it is prompt, an entry for each message under way
 
 	mu     sync.Mutex
 	idle   backend.Conn // kept for the next message, or nil
@@ -34,7 +35,9 @@ type wire struct {
 }
 
 func newWire(alias string, db backend.Database) *wire {
-	return &wire{alias: alias, db: db, turns: make(chan struct{}, mostConnections)}
+	return &wire{alias: alias, db: db, turns: map[bool]chan struct{}{
+		true: make(chan struct{}, mostConnections), false: make(chan struct{}, mostConnections),
+	}}
 }
 
 // send sends one message and returns the first row that its statements give. Its transaction is committed when there is no
@@ -42,13 +45,14 @@ func newWire(alias string, db backend.Database) *wire {
 func (w *wire) send(ctx context.Context, g guards, statements ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.stall)
 	defer cancel()
+	turns := w.turns[g.prompt]
 	select {
-	case w.turns <- struct{}{}:
+	case turns <- struct{}{}:
 	case <-ctx.Done():
 		return nil, hare.ErrorFrom(w.alias, "", &backend.Error{Class: backend.ClassTimeout, NotDone: true, Err: ctx.Err(),
 			Message: fmt.Sprintf("%d other messages about leases are under way", mostConnections)})
 	}
-	defer func() { <-w.turns }()
+	defer func() { <-turns }()
 	conn, err := w.take()
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func poolConfig(s settings, o options) (*pgxpool.Config, error) {
 		conn.RuntimeParams["application_name"] = "hare"
 	}
 	maps.Copy(conn.RuntimeParams, o.session)
-	if o.pooled == nil || !*o.pooled {
+	if o.sendsGuards() {
 		maps.Copy(conn.RuntimeParams, o.guards)
 	}
 	conn.AfterConnect = checkServer
@@ -68,7 +68,10 @@ func keywords(s settings) string {
 }
 
 // checkServer refuses a server that is too old. It costs no round trip: the server says its version on connect.
-func checkServer(_ context.Context, conn *pgconn.PgConn) error {
+func checkServer(ctx context.Context, conn *pgconn.PgConn) error {
+	if ctx.Value(bareKey) != nil {
+		conn.CustomData()[string(bareKey)] = true
+	}
 	version := conn.ParameterStatus("server_version")
 	major, _, _ := strings.Cut(version, ".")
 	digits := len(major) - len(strings.TrimLeft(major, "0123456789"))

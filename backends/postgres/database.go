@@ -57,7 +57,7 @@ func (d *database) Acquire(ctx context.Context) (backend.Conn, error) {
 	pooled, err := pool.Acquire(ctx)
 	w := d.way.Load()
 	if w == nil || startupRefused(err) {
-		pooled, w, err = firstUse(ctx, d, pooled, err, func() (*pgxpool.Conn, error) { return pool.Acquire(ctx) })
+		pooled, w, err = firstUse(ctx, d, pooled, err, pool.Acquire)
 	}
 	if err != nil {
 		<-d.inUse
@@ -102,6 +102,12 @@ func (d *database) abandon(given *pgx.Conn) {
 
 // Dial opens a connection outside the pool, to the direct address where there is one.
 func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
+	d.mu.RLock()
+	closed := d.closed
+	d.mu.RUnlock()
+	if closed {
+		return nil, errClosed()
+	}
 	if d.direct != nil {
 		dialled, err := d.dialDirect(ctx)
 		if err != nil {
@@ -109,15 +115,15 @@ func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
 		}
 		return &conn{session: d.session(dialled, &way{pooler: backend.PoolingNone}), own: dialled}, nil
 	}
-	open := func() (ownConn, error) {
+	open := func(ctx context.Context) (ownConn, error) {
 		config := d.config.ConnConfig.Copy()
-		if d.bare.Load() {
+		if d.bareFor(ctx) {
 			d.options.dropGuards(config)
 		}
 		dialled, err := pgx.ConnectConfig(ctx, config)
 		return ownConn{dialled}, err
 	}
-	c, err := open()
+	c, err := open(ctx)
 	w := d.way.Load()
 	if w == nil || startupRefused(err) {
 		c, w, err = firstUse(ctx, d, c, err, open)
@@ -143,6 +149,11 @@ func (d *database) Close() {
 	}
 }
 
+// errClosed is what everything gets after Close.
+func errClosed() error {
+	return &backend.Error{Class: backend.ClassConnection, Err: backend.ErrClosed, NotDone: true}
+}
+
 // running is the pool, started if need be.
 func (d *database) running() (*pgxpool.Pool, error) {
 	d.mu.RLock()
@@ -154,7 +165,7 @@ func (d *database) running() (*pgxpool.Pool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, &backend.Error{Class: backend.ClassConnection, Message: "the connections have been closed", NotDone: true}
+		return nil, errClosed()
 	}
 	if d.pool == nil {
 		started, err := pgxpool.NewWithConfig(context.Background(), d.config)

@@ -26,7 +26,7 @@ func (c ownConn) Hijack() *pgx.Conn { return c.conn }
 // firstUse completes an open that found the way unknown, or was refused for what it may be: it looks at the way with the
 // connection, once for all who come at the same time, and gives a connection that can be used. What fails is not
 // remembered: the next use looks again, with new connections.
-func firstUse[C opened](ctx context.Context, d *database, c C, refusal error, open func() (C, error)) (C, *way, error) {
+func firstUse[C opened](ctx context.Context, d *database, c C, refusal error, open func(context.Context) (C, error)) (C, *way, error) {
 	var none C
 	select {
 	case d.looking <- struct{}{}:
@@ -37,14 +37,14 @@ func firstUse[C opened](ctx context.Context, d *database, c C, refusal error, op
 		}
 		return none, nil, notDone(context.Cause(ctx))
 	}
-	if startupRefused(refusal) && len(d.options.guards) > 0 {
-		if !d.bare.Swap(true) {
-			d.way.Store(nil) // another one than before
-		}
-		again, err := open()
+	if startupRefused(refusal) && d.options.sendsGuards() {
+		again, err := open(context.WithValue(ctx, bareKey, true))
 		if err != nil {
-			d.bare.Store(false)
-			return none, nil, refusal
+			return none, nil, refusal // which had another cause, a pooler that is full for example
+		}
+		if _, bare := again.Conn().PgConn().CustomData()[string(bareKey)]; bare && !d.bare.Load() {
+			d.way.Store(nil) // another one than before; first, so that nobody uses an open without guards that has not been looked at
+			d.bare.Store(true)
 		}
 		c, refusal = again, nil
 	}
@@ -65,7 +65,7 @@ func firstUse[C opened](ctx context.Context, d *database, c C, refusal error, op
 	}
 	if c.Conn().IsClosed() {
 		closeAtOnce(c.Hijack())
-		if c, err = open(); err != nil {
+		if c, err = open(ctx); err != nil {
 			return none, nil, err
 		}
 	}
@@ -107,7 +107,7 @@ func (d *database) doubt() {
 	}
 }
 
-// Observe looks at the way to the server and does not believe the URL, over two connections of its own that go the way
+// Observe looks at the way to the server and does not believe the URL, over connections of its own that go the way
 // of the pool.
 func (d *database) Observe(ctx context.Context) (backend.Path, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*d.options.connectTimeout+displaceTime)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -65,6 +66,20 @@ func startupRefused(err error) bool {
 	}
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "08P01"
+}
+
+// sendsGuards reports whether connections ask for the guards, until a pooler refuses them.
+func (o options) sendsGuards() bool { return len(o.guards) > 0 && (o.pooled == nil || !*o.pooled) }
+
+// bareKey marks, in a ctx, that a connection is to be opened without the guards, and in the connection's custom data that it
+// was: what the pool gives may have been there before.
+const bareKey = bareMark("hare bare")
+
+type bareMark string
+
+// bareFor reports whether a connection is to be opened without the guards.
+func (d *database) bareFor(ctx context.Context) bool {
+	return d.bare.Load() || ctx.Value(bareKey) != nil
 }
 
 // dropGuards takes the guards out of a configuration.

@@ -85,8 +85,8 @@ func (driver) Open(cfg backend.Config) (backend.Database, error) {
 		alias: cfg.Alias, options: o, config: config, direct: direct, question: question(o),
 		inUse: make(chan struct{}, o.maxSize), looking: make(chan struct{}, 1),
 	}
-	config.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
-		if d.bare.Load() {
+	config.BeforeConnect = func(ctx context.Context, config *pgx.ConnConfig) error {
+		if d.bareFor(ctx) {
 			o.dropGuards(config)
 		}
 		return nil

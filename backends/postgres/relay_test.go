@@ -12,6 +12,7 @@ type relay struct {
 	net.Listener
 	mu     sync.Mutex
 	target string
+	others []string // take turns with target
 	open   []net.Conn
 }
 
@@ -44,6 +45,9 @@ func (r *relay) pass(near net.Conn) {
 		return
 	}
 	r.open = append(r.open, near, far)
+	if len(r.others) > 0 {
+		r.target, r.others = r.others[0], append(r.others[1:], r.target)
+	}
 	go func() { _, _ = io.Copy(far, near); far.Close() }()
 	go func() { _, _ = io.Copy(near, far); near.Close() }()
 }

@@ -23,8 +23,9 @@ import (
 //     and a plain TCP proxy keeps them; a pooler makes a number up. It costs the first use one round trip, together with
 //     the guards, and no more time than connect_timeout.
 //   - only where they differ: of two connections one is served by a process that served the other, or by another process
-//     than before, at the latest while the other has a transaction open. That is transaction mode. Where neither happens,
-//     in three trials, each has a session of its own.
+//     than before, at the latest while the other has a transaction open. That is transaction mode. Where neither happens
+//     among five connections, each has a session of its own. Two would not do: several poolers may stand behind one
+//     address, and connections to different ones never meet.
 //
 // The second test may have to wait, for a pool that is full or that has one process. So it has a deadline of its own, after
 // which the mode is unknown and is taken for transaction mode, which is right everywhere and merely slower, unless the
@@ -46,8 +47,8 @@ func (w *way) shared() bool {
 }
 
 const (
-	displaceTime   = 3 * time.Second // for the whole test of two connections
-	displaceTrials = 3
+	displaceTime   = 3 * time.Second // for the whole test of several connections
+	displaceTrials = 4               // connections beside the first
 )
 
 // look finds the way that the connection has come. Where the URL tells, it is believed, if believe says so. The
@@ -84,27 +85,28 @@ func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool) (*
 	return w, nil
 }
 
-// displace tries whether two connections have each a server process of its own, whatever the other one does. Simple
-// statements by turns come first: they keep nobody waiting, also where there is one process for all.
+// displace tries whether several connections have each a server process of its own, whatever the others do. Simple
+// statements by turns come first: they keep nobody waiting, also where there is one process for all. A connection stays open
+// until the end, so that a balancer has to send some of them to the same pooler.
 func (d *database) displace(ctx context.Context, a *pgconn.PgConn) (backend.Pooling, string) {
 	ctx, cancel := context.WithTimeout(ctx, displaceTime)
 	defer cancel()
-	other, err := d.connectThrough(ctx)
-	if err != nil {
-		return backend.PoolingUnknown, fmt.Sprintf("a second connection could not be had within %v to see its mode", displaceTime)
-	}
-	defer func() { _ = other.Close(ctx) }() // the socket is closed whatever the error
-	b := other.PgConn()
 	const which = "SELECT pg_catalog.pg_backend_pid()"
 	process, user := map[*pgconn.PgConn]string{}, map[string]*pgconn.PgConn{}
 	for range displaceTrials {
+		other, err := d.connectThrough(ctx)
+		if err != nil {
+			return backend.PoolingUnknown, fmt.Sprintf("another connection could not be had within %v to see its mode", displaceTime)
+		}
+		defer func() { _ = other.Close(ctx) }() // the socket is closed whatever the error
+		b := other.PgConn()
 		for _, step := range []struct {
 			on  *pgconn.PgConn
 			sql string
 		}{{a, which}, {a, which}, {b, which}, {b, "BEGIN; " + which}, {a, which}, {b, "ROLLBACK"}} {
 			answer, err := simple(ctx, step.on, step.sql)
 			if err != nil {
-				return backend.PoolingUnknown, fmt.Sprintf("two connections could not be served side by side within %v to see its mode", displaceTime)
+				return backend.PoolingUnknown, fmt.Sprintf("several connections could not be served side by side within %v to see its mode", displaceTime)
 			}
 			if len(answer.Row) == 0 {
 				continue
@@ -119,17 +121,17 @@ func (d *database) displace(ctx context.Context, a *pgconn.PgConn) (backend.Pool
 			process[step.on], user[now] = now, step.on
 		}
 	}
-	return backend.PoolingSession, fmt.Sprintf("two connections were served by process %s and process %s throughout", process[a], process[b])
+	return backend.PoolingSession, fmt.Sprintf("%d connections were served by a process of its own each throughout", len(process))
 }
 
 // connectThrough opens a connection that goes the way of the pool, without the guards if it is refused with them.
 func (d *database) connectThrough(ctx context.Context) (*pgx.Conn, error) {
-	config := d.config.ConnConfig.Copy()
-	if d.bare.Load() {
+	config, bare := d.config.ConnConfig.Copy(), d.bare.Load()
+	if bare {
 		d.options.dropGuards(config)
 	}
 	c, err := pgx.ConnectConfig(ctx, config)
-	if startupRefused(err) {
+	if startupRefused(err) && !bare && d.options.sendsGuards() {
 		config = d.config.ConnConfig.Copy()
 		d.options.dropGuards(config)
 		c, err = pgx.ConnectConfig(ctx, config)

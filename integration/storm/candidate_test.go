@@ -110,9 +110,9 @@ func candidateProgram(orders *json.Decoder, words *json.Encoder) error {
 	}()
 	_ = orders.Decode(&struct{}{}) // the end of the orders
 	close(stopping)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	bounded, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	err = lease.Stop(ctx)
+	err = lease.Stop(bounded)
 	<-ended
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -105,13 +106,17 @@ func proxyFor(t *testing.T, url string) *proxy.Proxy {
 func (c *crew) start(s *slot) (err error) {
 	s.life++
 	a := assignment{Slot: s.number, Life: s.life, Seed: c.seed, URL: s.url}
-	if s.process, err = start("candidate", filepath.Join(c.dir, "candidate-"+a.name()+".log")); err != nil {
+	if s.process, err = start("candidate", c.log(a.name())); err != nil {
 		return err
 	}
 	heard := make(chan struct{})
 	s.heard = heard
 	go c.listen(s.process, a.name(), heard)
 	return s.process.orders.Encode(a)
+}
+
+func (c *crew) log(candidate string) string {
+	return filepath.Join(c.dir, "candidate-"+candidate+".log")
 }
 
 // listen takes down what a process says.
@@ -160,7 +165,9 @@ func (c *crew) stop() {
 			if err := s.process.cmd.Wait(); err != nil {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				c.faults = append(c.faults, fmt.Sprintf("candidate %d.%d ended with %v; see its log", s.number, s.life, err))
+				name := assignment{Slot: s.number, Life: s.life}.name()
+				text, _ := os.ReadFile(c.log(name)) // without it there is less to say
+				c.faults = append(c.faults, fmt.Sprintf("candidate %s ended with %v:\n%s", name, err, text[max(0, len(text)-4000):]))
 			}
 		})
 	}

@@ -114,7 +114,7 @@ func judgePath(p backend.Path) Finding {
 		f.Mend = "take transaction_pooling=true out of the URL"
 	case p.Pooler == backend.PoolingUnknown:
 		f.State = Warning
-		f.Mend = "it is taken for one in transaction mode. If it is one, say so: transaction_pooling=true in the URL; if not, give its pool two connections at least"
+		f.Mend = "it is taken for one in transaction mode. If it is one, say so: transaction_pooling=true in the URL; if not, give its pool five connections at least"
 	case shared && p.Direct == "":
 		f.State = Warning
 		f.Why = "recovery and leases wait for a place in the pooler like everything else: when it is full they cannot work"

@@ -1,0 +1,58 @@
+package leases_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/leases"
+	"github.com/hare-go/hare/transactions"
+)
+
+// TestBlockedRowsDisturbNobody: rows that stay locked keep neither the renewals nor the acquisitions of other leases of the
+// process from getting through, also where those have much less time.
+func TestBlockedRowsDisturbNobody(t *testing.T) {
+	const blocked = 8
+	p := newPlace(t)
+	conns, client := p.connect(p.url)
+	slow, fast := leases.Options{Logger: quiet}, leases.Options{TTL: 3 * time.Second, Logger: quiet}
+	for i := range blocked {
+		term := p.acquire(p.lease(client, fmt.Sprint("free", i), slow))
+		if err := term.Release(); err != nil {
+			t.Fatal(err)
+		}
+		p.acquire(p.lease(client, fmt.Sprint("held", i), slow))
+	}
+	good := p.acquire(p.lease(client, "good", fast))
+	ctx, end := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer end()
+	err := transactions.Atomic(within(t, conns), func(inside context.Context) error {
+		p.lockAllBut(inside, client, "good")
+		for i := range blocked {
+			candidate := p.lease(client, fmt.Sprint("free", i), slow)
+			wait.Go(func() { _, _ = candidate.Acquire(ctx) })
+		}
+		select {
+		case <-good.Done():
+			return good.Err()
+		case <-time.After(4 * fast.TTL): // the held ones are renewed meanwhile, too
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("the lease whose row nobody locked: %v", err)
+	}
+}
+
+// lockAllBut locks the rows of all leases but one.
+func (p *place) lockAllBut(ctx context.Context, c *hare.Client, but string) {
+	p.Helper()
+	if _, err := c.Exec(ctx, "SELECT FROM public.hare_leases WHERE name <> $1 FOR UPDATE", but); err != nil {
+		p.Fatal(err)
+	}
+}
