@@ -120,6 +120,7 @@ func (f *trio) failAtEachMoment(alias string, strike, mend func() error) {
 				if err := mend(); err != nil {
 					t.Fatal(err)
 				}
+				f.answers(alias)
 			case told == transactions.PartiallyCommitted, told == transactions.Ambiguous:
 				t.Errorf("told %s, though it answers again: %v", told, err)
 			}
@@ -129,6 +130,20 @@ func (f *trio) failAtEachMoment(alias string, strike, mend func() error) {
 			looker.wantWhole(text, f.conns)
 		})
 	}
+}
+
+// answers waits until a database can be reached: a pooler that could not reach its server tries again only after a while.
+func (f *trio) answers(alias string) {
+	f.Helper()
+	f.eventually("it answers again", func() bool {
+		conn, err := f.client(alias).Database().Dial(f.ctx)
+		if err != nil {
+			return false
+		}
+		defer conn.Release()
+		_, err = conn.Control(f.ctx, "SELECT 1")
+		return err == nil
+	})
 }
 
 // once runs act once: before the first call on an alias whose SQL has a part, or after it, when the call's answer is lost.
