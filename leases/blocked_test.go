@@ -2,12 +2,16 @@ package leases_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/leases"
 	"github.com/hare-go/hare/transactions"
 )
@@ -54,5 +58,36 @@ func (p *place) lockAllBut(ctx context.Context, c *hare.Client, but string) {
 	p.Helper()
 	if _, err := c.Exec(ctx, "SELECT FROM public.hare_leases WHERE name <> $1 FOR UPDATE", but); err != nil {
 		p.Fatal(err)
+	}
+}
+
+// TestBlockedByAnotherRole: what a role may not know of the session that blocks it keeps it from telling which one that is.
+func TestBlockedByAnotherRole(t *testing.T) {
+	p := newPlace(t)
+	conns, client := p.connect(p.url)
+	term := p.acquire(p.lease(client, "job", quick()))
+	u, err := url.Parse(servers.Direct(p.url)) // a pooler of the fixture gives everybody the same role
+	if err != nil {
+		t.Fatal("the server's address is no URL")
+	}
+	role := "hare_test_" + strings.ToLower(rand.Text()[:12])
+	p.exec(client, "CREATE ROLE "+role+" LOGIN PASSWORD 'secret'")
+	t.Cleanup(func() { _, _ = client.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role) })
+	p.exec(client, "GRANT SELECT, INSERT, UPDATE ON public.hare_leases TO "+role)
+	u.User = url.UserPassword(role, "secret")
+	_, other := p.connect(u.String())
+	err = transactions.Atomic(within(t, conns), func(ctx context.Context) error {
+		if err := term.Fence(ctx); err != nil {
+			return err
+		}
+		_, err := leases.ForceRelease(t.Context(), other, "job", term.Token())
+		blocked := as[*leases.BlockedError](t, err)
+		if len(blocked.By) != 1 || !strings.HasPrefix(blocked.By[0], "server process ") {
+			t.Errorf("blocked by %q, want one server process", blocked.By)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

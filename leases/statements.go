@@ -115,10 +115,11 @@ SELECT (SELECT expires_at > clock_timestamp() FROM term), current_setting('trans
 	CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN set_config('idle_in_transaction_session_timeout', $4, true) END`
 
 // blockersSQL lists who has the table in use: sessions, and prepared transactions, which go by the same virtual
-// transaction as their other locks.
+// transaction as their other locks. Of another role's session it may only be known that it is there.
 const blockersSQL = `SELECT json_agg(DISTINCT coalesce(
 	'prepared transaction ' || p.gid,
-	'server process ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), 'no name') || ', ' || a.usename || ', ' || a.state || ' since ' || date_trunc('second', a.state_change) || ')'))
+	'server process ' || a.pid || ' (' || concat_ws(', ', coalesce(nullif(a.application_name, ''), 'no name'), a.usename,
+		a.state || ' since ' || date_trunc('second', a.state_change)) || ')'))
 FROM pg_locks t
 LEFT JOIN pg_locks x ON x.locktype = 'transactionid' AND x.virtualtransaction = t.virtualtransaction AND t.pid IS NULL
 LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
