@@ -157,6 +157,8 @@ func observer(t *testing.T, url string) *pgx.Conn {
 // TestAdvisoryLockElectsSeveral repeats a report from production. Behind a pooler in transaction mode each transaction gets
 // any session of the pool, so that a session's advisory lock goes to whoever gets the session that has it: processes that
 // ask one after another all lead, and the lock outlives them in the pool. With a lease one leads, whichever way each comes.
+//
+// Lease field case 21.
 func TestAdvisoryLockElectsSeveral(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{4, 8} {

@@ -15,6 +15,8 @@ import (
 
 // TestTakeoverAfterAKill measures how long it takes from a kill -9 of the holder until another process holds the lease: the
 // rest of the TTL, and the time until somebody looks.
+//
+// Lease field case 20.
 func TestTakeoverAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"directly", "through a pooler"} {
