@@ -6,8 +6,9 @@ golangci := v2.15.0
 fuzztime ?= 10s
 time ?= 60s
 seed ?=
+pooler ?=
 
-.PHONY: help demo chaos test race model lint bench fuzz
+.PHONY: help demo chaos storm test race model lint bench fuzz
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -15,8 +16,11 @@ help: ## list the targets
 demo: ## run the library loan over three databases, with a crash and its recovery
 	@$(servers) -n 3 -- go run ./integration/demo
 
-chaos: ## move money over three databases while everything fails, for 60s or time=..., by a random seed or seed=...
-	@go run ./integration/chaos -time $(time) $(if $(seed),-seed $(seed))
+chaos: ## move money over three databases while everything fails, for 60s or time=..., by a random seed or seed=..., directly or pooler=transaction
+	@go run ./integration/chaos -time $(time) $(if $(seed),-seed $(seed)) $(if $(pooler),-pooler $(pooler))
+
+storm: ## let processes compete for a lease while everything is done to them, for 60s or time=..., by a random seed or seed=...
+	HARE_STORM_TIME=$(time) HARE_STORM_SEED=$(seed) $(servers) -n 1 -fast -- go test -count=1 -timeout 0 -v -run TestStorm ./integration/storm
 
 test: ## run every test, on three PostgreSQL servers
 	$(servers) -n 3 -fast -- go test -timeout 20m ./...

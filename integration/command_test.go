@@ -2,7 +2,6 @@ package integration
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"net/url"
 	"os/exec"
@@ -64,26 +63,10 @@ func recoverArgs(config string, args ...string) []string {
 	return append([]string{"distributed-recover", "--coordinator", coordinator, "--config", config}, args...)
 }
 
-// result is what a call of the command comes to.
-type result struct {
-	out, errs string
-	status    int
-}
-
 // run calls the command with a configuration.
 func (c *command) run(config string, args ...string) result {
 	c.Helper()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(c.Context(), c.binary, recoverArgs(config, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		c.Fatal(err)
-	}
-	if strings.Contains(out.String()+errs.String(), "\x1b") {
-		c.Errorf("colours without a terminal: %q", out.String())
-	}
-	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+	return runHare(c.T, c.binary, recoverArgs(config, args...)...)
 }
 
 // want checks the exit status, and that the output and the errors say all of the parts.

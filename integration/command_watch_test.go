@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/hare-go/hare/integration/servers"
 )
 
 // running is a command that has not ended.
@@ -104,6 +106,7 @@ func commandWatchesOn(c *command) {
 	database := c.text("c", "SELECT current_database()")
 	allow := func(yes bool) {
 		c.asOwner(c.urls["c"], "postgres", fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", database, yes))
+		servers.Renew(c, c.urls["c"])
 	}
 	allow(false)
 	c.Cleanup(func() { allow(true) })

@@ -480,7 +480,7 @@ func TestAcceptance24PreparedOutlivesItsSession(t *testing.T) {
 	f.plan.Set(func(_ context.Context, e faults.Event) error {
 		if e.Alias == "a" && strings.HasPrefix(e.SQL, "COMMIT PREPARED") && killed == 0 {
 			// The session that prepared is idle now; another one of the same role ends it.
-			killed = f.count("a", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+			killed = f.past().count("a", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 		}
 		return nil
 	}, nil)
@@ -563,7 +563,7 @@ func TestAcceptance32OtherErrorsOfPrepareAreReturnedAsTheyAre(t *testing.T) {
 		if err := writeAll(d); err != nil {
 			return err
 		}
-		_, err := d.Client("b").Exec(d.Context(), "CREATE TEMPORARY TABLE scratch (n int)")
+		_, err := d.Client("b").Exec(d.Context(), "CREATE TEMPORARY TABLE scratch (n int) ON COMMIT DROP")
 		return err
 	})
 	var configuration *hare.ConfigurationError

@@ -146,7 +146,7 @@ func TestDoctorOrphanOfHare(t *testing.T) {
 	binary := buildCommand(t)
 	config := writeConfiguration(t, p.urls)
 	c := &command{trio: f, binary: binary}
-	told := runDoctor(t, binary, config, "--older-than", "0")
+	told := runHare(t, binary, "doctor", "--config", config, "--older-than", "0")
 	line := "hare distributed-recover --config " + config + " --coordinator c --older-than 0 --xid " + xid + " --finish"
 	if told.status != 1 || !strings.Contains(told.out, line) {
 		t.Errorf("status %d, without %s:\n%s", told.status, line, told.out)

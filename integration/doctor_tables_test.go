@@ -188,7 +188,11 @@ func TestDoctorLeases(t *testing.T) {
 		list[1].State != doctor.Warning || !strings.Contains(list[1].Value, "for another 40d0h") || list[2].State != doctor.OK {
 		t.Fatalf("%+v", list)
 	}
-	p.run(list[0])
-	p.run(list[1])
+	binary, config := buildCommand(t), writeConfiguration(t, p.urls)
+	for _, f := range list[:2] {
+		if r := runHare(t, binary, append(f.Command, "--config", config)...); r.status != 0 {
+			t.Errorf("%q: status %d\n%s%s", f.Command, r.status, r.out, r.errs)
+		}
+	}
 	p.want(p.examine(doctor.Options{}), "a", "leases", doctor.OK, "mailer", "3 released or expired")
 }

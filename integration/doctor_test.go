@@ -1,14 +1,10 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -190,7 +186,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 	p.want(report, "c", "tables", doctor.OK, "may use public.hare_distributed_decisions, public.hare_distributed_coordinator")
 
 	binary := buildCommand(t)
-	r := runDoctor(t, binary, writeConfiguration(t, p.urls))
+	r := runHare(t, binary, "doctor", "--config", writeConfiguration(t, p.urls))
 	if r.status != 0 || r.errs != "" || !strings.Contains(r.out, "0 failures, 0 warnings") || !strings.Contains(r.out, `"file" has no server to ask`) {
 		t.Errorf("status %d\n%s%s", r.status, r.out, r.errs)
 	}
@@ -217,13 +213,13 @@ func TestDoctorCommand(t *testing.T) {
 		{"a wrong format", []string{"--format", "xml"}, broken, 2, "table or json"},
 		{"no configuration", nil, filepath.Join(t.TempDir(), "none.yml"), 1, "none.yml"},
 	} {
-		r := runDoctor(t, binary, test.config, test.args...)
+		r := runHare(t, binary, append([]string{"doctor", "--config", test.config}, test.args...)...)
 		if r.status != test.status || !strings.Contains(r.out+r.errs, test.says) || strings.Contains(r.out+r.errs, "secret") {
 			t.Errorf("%s: status %d\n%s%s", test.name, r.status, r.out, r.errs)
 		}
 	}
 
-	r := runDoctor(t, binary, good, "--format", "json")
+	r := runHare(t, binary, "doctor", "--config", good, "--format", "json")
 	var got struct {
 		Version  int
 		State    string
@@ -236,41 +232,4 @@ func TestDoctorCommand(t *testing.T) {
 	if (got.State == "failure") != (r.status == 1) {
 		t.Errorf("state %q, status %d", got.State, r.status)
 	}
-}
-
-// buildCommand builds the command hare.
-func buildCommand(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "hare")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../cmd/hare").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
-	}
-	return binary
-}
-
-// writeConfiguration writes hare.yml.
-func writeConfiguration(t *testing.T, urls map[string]string) string {
-	t.Helper()
-	text := "connections:\n"
-	for _, alias := range slices.Sorted(maps.Keys(urls)) {
-		text += fmt.Sprintf("  %s: %q\n", alias, urls[alias])
-	}
-	path := filepath.Join(t.TempDir(), "hare.yml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// runDoctor calls hare doctor.
-func runDoctor(t *testing.T, binary, config string, args ...string) result {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), binary, append([]string{"doctor", "--config", config}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }

@@ -33,10 +33,13 @@ func trioOf(t *testing.T, urls ...string) *trio {
 	return f
 }
 
-// reconnect opens the connections anew, after a change of the URLs.
+// reconnect opens the connections anew, after a change of the URLs or of what new sessions of the servers begin with.
 func (f *trio) reconnect() {
 	f.Helper()
 	f.conns.Close()
+	for _, databaseURL := range f.urls {
+		servers.Renew(f, databaseURL)
+	}
 	f.conns = f.connect(f.urls)
 	f.ctx = hare.WithConnections(f.Context(), f.conns)
 }
@@ -141,7 +144,7 @@ func (f *trio) clear() {
 	f.Helper()
 	f.plan.Set(nil, nil)
 	for _, alias := range everybody {
-		f.exec(alias, "SET lock_timeout = '3s'; DROP FUNCTION IF EXISTS at_commit CASCADE; DELETE FROM note; RESET lock_timeout")
+		f.exec(alias, "SET LOCAL lock_timeout = '3s'; DROP FUNCTION IF EXISTS at_commit CASCADE; DELETE FROM note")
 	}
 }
 

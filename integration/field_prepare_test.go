@@ -302,7 +302,7 @@ func TestFieldDecisionHangsInItsCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gate.Control(f.ctx, "SELECT pg_advisory_lock(1)"); err != nil {
+	if _, err := gate.Control(f.ctx, "BEGIN", "SELECT pg_advisory_xact_lock(1)"); err != nil {
 		t.Fatal(err)
 	}
 	hangs := f.distributed(writeAll, transactions.PhaseTimeouts(transactions.Phases{Decide: 500 * time.Millisecond}))

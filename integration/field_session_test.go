@@ -14,11 +14,12 @@ import (
 // leftovers are what a transaction can leave in its session for the next user of the pool: what shows it, on a pool of
 // one connection.
 var leftovers = map[string]string{
-	"held cursors":      "SELECT count(*) FROM pg_cursors WHERE is_holdable",
-	"channels":          "SELECT count(*) FROM pg_listening_channels()",
-	"temporary tables":  "SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)",
-	"locks":             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
-	"changed settings":  "SELECT count(*) FROM pg_settings WHERE source = 'session' AND name <> 'transaction_isolation'",
+	"held cursors":     "SELECT count(*) FROM pg_cursors WHERE is_holdable",
+	"channels":         "SELECT count(*) FROM pg_listening_channels()",
+	"temporary tables": "SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)",
+	"locks":            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+	"changed settings": "SELECT count(*) FROM pg_settings WHERE source = 'session' AND name <> 'transaction_isolation' AND" +
+		" (name, setting) NOT IN (('TimeZone', 'UTC'), ('client_encoding', 'UTF8'), ('application_name', 'hare'))", // which a pooler sets as the client has asked for,
 	"roles not its own": "SELECT (current_user <> session_user)::int",
 }
 

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 const programVariable = "HARE_TEST_PROGRAM"
 
 // programs are what tests run as processes of their own, by name.
-var programs = map[string]func(){"call": callProgram}
+var programs = map[string]func(){"call": callProgram, "lease": leaseProgram, "schema": schemaProgram}
 
 // Note is the one table that each of the databases has.
 type Note struct {
@@ -67,6 +67,8 @@ type trio struct {
 	conns *hare.Connections
 	plan  *faults.Plan
 	urls  map[string]string // the real ones
+
+	pooled bool // they lead through poolers
 }
 
 // newTrio makes the databases. options are added to each URL, as in "&max_size=1".
@@ -79,7 +81,7 @@ func newTrio(t *testing.T, options string) *trio {
 func newDatabases(t *testing.T, options string, aliases []string) *trio {
 	t.Helper()
 	urls := servers.Databases(t, len(aliases))
-	f := &trio{T: t, plan: &faults.Plan{}, urls: map[string]string{}}
+	f := &trio{T: t, plan: &faults.Plan{}, urls: map[string]string{}, pooled: servers.Pooled()}
 	for i, alias := range aliases {
 		f.urls[alias] = urls[i] + options
 	}
@@ -241,6 +243,20 @@ func scalar[T any](f *trio, alias, sql string) (value T) {
 		f.Fatal(err)
 	}
 	return value
+}
+
+// others counts the sessions of a database that are not this connection's.
+func (f *trio) others(alias string) int64 {
+	f.Helper()
+	return f.count(alias, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"+f.atWork())
+}
+
+// atWork leaves out of the sessions those that a pooler has open for whoever comes next.
+func (f *trio) atWork() string {
+	if f.pooled {
+		return " AND state <> 'idle'"
+	}
+	return ""
 }
 
 func (f *trio) count(alias, sql string) int64 { return scalar[int64](f, alias, sql) }

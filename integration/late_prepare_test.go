@@ -38,7 +38,7 @@ func TestPrepareArrivesAfterTheCall(t *testing.T) {
 			held.Release()
 			f.wait("PREPARE arrives", held.Passed())
 			f.eventually("whoever was to prepare has ended", func() bool {
-				return f.count("a", "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()") == 0
+				return f.others("a") == 0
 			})
 			f.wantNothingPrepared()
 		})

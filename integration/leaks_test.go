@@ -70,7 +70,7 @@ func TestRecoveryClosesItsConnections(t *testing.T) {
 			}
 			for _, alias := range everybody {
 				f.eventually("recovery has left "+alias, func() bool {
-					return watch.count(alias, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()") == 0
+					return watch.others(alias) == 0
 				})
 			}
 		})

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/faults"
 	"github.com/hare-go/hare/integration/proxy"
+	"github.com/hare-go/hare/integration/servers"
 )
 
 // newProxy starts a proxy that the test's end closes.
@@ -29,6 +31,19 @@ func (f *trio) through(aliases ...string) map[string]*proxy.Proxy {
 	}
 	f.reconnect()
 	return proxies
+}
+
+// past is the same databases, past the poolers.
+func (f *trio) past() *trio {
+	f.Helper()
+	other := *f
+	other.urls, other.plan, other.pooled = map[string]string{}, &faults.Plan{}, false
+	for alias, databaseURL := range f.urls {
+		other.urls[alias] = servers.Direct(databaseURL)
+	}
+	other.conns = other.connect(other.urls)
+	other.ctx = hare.WithConnections(f.Context(), other.conns)
+	return &other
 }
 
 // in is the same databases and connections in a test of their own.

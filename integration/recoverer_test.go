@@ -89,7 +89,7 @@ func TestRecovererLeavesLiveCallsAlone(t *testing.T) {
 			}, nil)
 			err := f.distributed(func(d *hare.Distributed) error {
 				if name == "renamed" {
-					if _, err := d.Client(coordinator).Exec(d.Context(), "SET application_name = 'mine'"); err != nil {
+					if _, err := d.Client(coordinator).Exec(d.Context(), "SET LOCAL application_name = 'mine'"); err != nil {
 						return err
 					}
 				}
@@ -184,11 +184,13 @@ func TestOneRecovererWorksAtATime(t *testing.T) {
 	for range 4 {
 		f.recoverer(transactions.Interval(10 * time.Millisecond))
 	}
-	f.eventually("twenty passes", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return passes >= 20
-	})
+	for _, n := range []int{10, 20} {
+		f.eventually(fmt.Sprint(n, " passes"), func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return passes >= n
+		})
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	if most != 1 {
@@ -228,7 +230,7 @@ func TestRecovererBesideStarvingPools(t *testing.T) {
 // newTrioOn is another set of connections to the databases of f.
 func newTrioOn(f *trio) *trio {
 	f.Helper()
-	other := &trio{T: f.T, plan: &faults.Plan{}, urls: f.urls}
+	other := &trio{T: f.T, plan: &faults.Plan{}, urls: f.urls, pooled: f.pooled}
 	other.conns = other.connect(f.urls)
 	other.ctx = hare.WithConnections(f.Context(), other.conns)
 	return other

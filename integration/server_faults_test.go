@@ -22,7 +22,7 @@ func database(t *testing.T, server *servers.Server, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return databaseURL
+	return servers.Through(t, server, databaseURL)
 }
 
 // serverFaults are what happens to a server, and what makes it answer again. One that is merely restarted answers when the
@@ -71,49 +71,79 @@ func TestServersFail(t *testing.T) {
 				if err := f.distributed(writeAll); err != nil { // first use
 					t.Fatal(err)
 				}
-				for _, moment := range moments {
-					text := alias + ", " + moment.name
-					t.Run(text, func(t *testing.T) {
-						f := f.in(t)
-						want, phases := moment.a, transactions.Phases{} // long ones, but for those that wait for the server
-						if alias == coordinator {
-							want = moment.c
-						}
-						switch {
-						case fault.mend == nil:
-						case alias == coordinator:
-							phases.Decide = time.Second
-						default:
-							phases.Prepare, phases.Deliver, phases.Rollback = time.Second, time.Second, time.Second
-						}
-						struck := f.once(moment.alias, moment.part, moment.after, func() error { return fault.strike(server, t.Context()) })
-						err := transactions.Distributed(f.ctx, coordinator, participants, func(d *hare.Distributed) error {
-							return write(d, text, everybody...)
-						}, transactions.PhaseTimeouts(phases))
-						f.plan.Set(nil, nil)
-						f.wait("the server fails", struck)
-						told := transactions.OutcomeOf(err)
-						if !slices.Contains(want, told) {
-							t.Errorf("told %s, want one of %s: %v", told, want, err)
-						}
-						switch {
-						case fault.mend != nil:
-							f.wantNotRecovered(alias)
-							if err := fault.mend(server, t.Context()); err != nil {
-								t.Fatal(err)
-							}
-						case told == transactions.PartiallyCommitted, told == transactions.Ambiguous:
-							t.Errorf("told %s, though the server answers again: %v", told, err)
-						}
-						looker := f.wantSettled(text, err)
-						// An idle connection to the server that was fails once.
-						f.eventually("the pools are usable", func() bool { return f.distributed(writeAll) == nil })
-						looker.wantWhole(text, f.conns)
-					})
-				}
+				f.failAtEachMoment(alias, func() error { return fault.strike(server, t.Context()) }, bound(t.Context(), server, fault.mend))
 			}
 		})
 	}
+}
+
+// bound binds what mends a thing, if anything does.
+func bound[T any](ctx context.Context, thing T, mend func(T, context.Context) error) func() error {
+	if mend == nil {
+		return nil
+	}
+	return func() error { return mend(thing, ctx) }
+}
+
+// failAtEachMoment runs a call for each moment of the protocol, at which what lies behind an alias is struck, and mended
+// when the call has ended; without mend it answers again by itself.
+func (f *trio) failAtEachMoment(alias string, strike, mend func() error) {
+	f.Helper()
+	for _, moment := range moments {
+		text := alias + ", " + moment.name
+		f.Run(text, func(t *testing.T) {
+			f := f.in(t)
+			want, phases := moment.a, transactions.Phases{} // long ones, but for those that wait for what has failed
+			if alias == coordinator {
+				want = moment.c
+			}
+			switch {
+			case mend == nil:
+			case alias == coordinator:
+				phases.Decide = time.Second
+			default:
+				phases.Prepare, phases.Deliver, phases.Rollback = time.Second, time.Second, time.Second
+			}
+			struck := f.once(moment.alias, moment.part, moment.after, strike)
+			err := transactions.Distributed(f.ctx, coordinator, participants, func(d *hare.Distributed) error {
+				return write(d, text, everybody...)
+			}, transactions.PhaseTimeouts(phases))
+			f.plan.Set(nil, nil)
+			f.wait("it fails", struck)
+			told := transactions.OutcomeOf(err)
+			if !slices.Contains(want, told) {
+				t.Errorf("told %s, want one of %s: %v", told, want, err)
+			}
+			switch {
+			case mend != nil:
+				f.wantNotRecovered(alias)
+				if err := mend(); err != nil {
+					t.Fatal(err)
+				}
+				f.answers(alias)
+			case told == transactions.PartiallyCommitted, told == transactions.Ambiguous:
+				t.Errorf("told %s, though it answers again: %v", told, err)
+			}
+			looker := f.wantSettled(text, err)
+			// An idle connection to what was there fails once.
+			f.eventually("the pools are usable", func() bool { return f.distributed(writeAll) == nil })
+			looker.wantWhole(text, f.conns)
+		})
+	}
+}
+
+// answers waits until a database can be reached: a pooler that could not reach its server tries again only after a while.
+func (f *trio) answers(alias string) {
+	f.Helper()
+	f.eventually("it answers again", func() bool {
+		conn, err := f.client(alias).Database().Dial(f.ctx)
+		if err != nil {
+			return false
+		}
+		defer conn.Release()
+		_, err = conn.Control(f.ctx, "SELECT 1")
+		return err == nil
+	})
 }
 
 // once runs act once: before the first call on an alias whose SQL has a part, or after it, when the call's answer is lost.

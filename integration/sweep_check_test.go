@@ -206,12 +206,13 @@ func (s *sweep) settle(at string) {
 	}
 }
 
-// sessions counts the sessions of all databases that are not of those who look.
+// sessions counts the sessions of all databases that are not of those who look, nor of a pooler with nobody at the other
+// end.
 func (s *sweep) sessions(where string) (n int64) {
 	s.Helper()
 	for _, alias := range s.databases {
 		n += s.count(alias, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"+
-			" AND application_name <> '"+looking+"' AND "+where)
+			" AND application_name <> '"+looking+"' AND "+where+s.atWork())
 	}
 	return n
 }

@@ -33,7 +33,7 @@ func (l *Lease) attempt(ctx context.Context) (*Term, error) {
 		if _, err := l.free(ctx); err != nil {
 			return nil, err
 		}
-		return nil, &HeldError{Name: l.name, Holder: "somebody who was quicker"}
+		return nil, &HeldError{Name: l.name}
 	}
 	token, err := strconv.ParseInt(row[0], 10, 64)
 	if err != nil {

@@ -18,13 +18,16 @@ var ErrReleased = errors.New("the term was released")
 // Remaining unless the holder renews it, as it will while it lives.
 type HeldError struct {
 	Name      string
-	Holder    string
+	Holder    string // empty where it was free again when that was looked at
 	Token     int64
 	Remaining time.Duration // until it expires, by the database's clock
 }
 
 // Error names the lease and its holder.
 func (e *HeldError) Error() string {
+	if e.Holder == "" {
+		return fmt.Sprintf("lease %q: another candidate was quicker", e.Name)
+	}
 	return fmt.Sprintf("lease %q is held by %q (term %d) for another %v", e.Name, e.Holder, e.Token, e.Remaining.Round(time.Millisecond))
 }
 

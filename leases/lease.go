@@ -11,6 +11,7 @@ import (
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
 )
 
 // Lease is a candidate for one lease. It holds at most one term at a time. It is safe for concurrent use.
@@ -176,7 +177,7 @@ func transient(err error) bool {
 	)
 	if errors.As(err, &refused) {
 		class := refused.SQLState[:min(2, len(refused.SQLState))]
-		return class != "42" && class != "3F" && class != "22"
+		return !errors.Is(err, backend.ErrClosed) && class != "42" && class != "3F" && class != "22"
 	}
 	return errors.As(err, &held) || errors.As(err, &blocked) || errors.As(err, &late)
 }

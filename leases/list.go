@@ -16,6 +16,8 @@ type Info struct {
 	Acquired time.Time
 	Renewed  time.Time
 	Expires  time.Time
+	// Now is when the row was read, by the database's clock, as all times here.
+	Now time.Time
 	// Remaining is the time until it expires, by the database's clock. 0: it is free.
 	Remaining time.Duration
 }
@@ -41,7 +43,7 @@ func List(ctx context.Context, c *hare.Client) ([]Info, error) {
 	for rows.Next() {
 		var i Info
 		var ms int64
-		if err := rows.Scan(&i.Name, &i.Holder, &i.Token, &i.Acquired, &i.Renewed, &i.Expires, &ms); err != nil {
+		if err := rows.Scan(&i.Name, &i.Holder, &i.Token, &i.Acquired, &i.Renewed, &i.Expires, &i.Now, &ms); err != nil {
 			return nil, err
 		}
 		i.Remaining = time.Duration(ms) * time.Millisecond

@@ -35,6 +35,9 @@ type Options struct {
 	StatementTimeout time.Duration
 	// IdleTimeout is how long the server keeps their transaction when its client has vanished. Default TTL/10.
 	IdleTimeout time.Duration
+	// FenceIdleTimeout is how long the server keeps a fenced transaction whose client says nothing, where the session has no
+	// such time-out of its own. Default TTL.
+	FenceIdleTimeout time.Duration
 	// StallTimeout is how long the client waits for the answer before it gives the connection up. Default TTL*3/10.
 	StallTimeout time.Duration
 
@@ -67,6 +70,7 @@ func (o Options) filled() Options {
 	orDefault(&o.LockTimeout, o.TTL/5)
 	orDefault(&o.StatementTimeout, o.TTL/4)
 	orDefault(&o.IdleTimeout, o.TTL/10)
+	orDefault(&o.FenceIdleTimeout, o.TTL)
 	orDefault(&o.StallTimeout, o.TTL*3/10)
 	if o.Holder == "" {
 		host, err := os.Hostname()
@@ -97,7 +101,7 @@ func (o Options) check() error {
 		value time.Duration
 	}{
 		{"TTL", o.TTL}, {"Margin", o.Margin}, {"Interval", o.Interval}, {"Poll", o.Poll}, {"LockTimeout", o.LockTimeout},
-		{"StatementTimeout", o.StatementTimeout}, {"IdleTimeout", o.IdleTimeout}, {"StallTimeout", o.StallTimeout},
+		{"StatementTimeout", o.StatementTimeout}, {"IdleTimeout", o.IdleTimeout}, {"FenceIdleTimeout", o.FenceIdleTimeout}, {"StallTimeout", o.StallTimeout},
 	} {
 		if t.value < time.Millisecond || t.value > mostTTL || t.value%time.Millisecond != 0 {
 			return wrong("%s is %v: want whole milliseconds up to %v", t.name, t.value, mostTTL)

@@ -27,14 +27,20 @@ var createTable = []string{
 	`CREATE UNIQUE INDEX IF NOT EXISTS hare_leases_term ON ` + table + ` (name, token)`,
 }
 
-// columns are what a row says, and how long it is still held in milliseconds.
-const columns = `name, holder, token, acquired_at, renewed_at, expires_at,
-	greatest(0, ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000))::bigint`
+// remaining is how long a lease is still held, in milliseconds. Somebody may have written a time into the row that is
+// infinite, or too far away for a time.Duration: it counts as a century.
+const remaining = `ceil(extract(epoch FROM greatest(least(expires_at, clock_timestamp() + interval '100 years'), clock_timestamp()) - clock_timestamp()) * 1000)::bigint`
+
+// columns are what a row says, the time, and how long it is still held. Infinite times become ones that programs can have.
+var columns = `name, holder, token, ` + finite("acquired_at") + `, ` + finite("renewed_at") + `, ` + finite("expires_at") + `, clock_timestamp(), ` + remaining
+
+func finite(column string) string {
+	return `least(greatest(` + column + `, timestamptz '0001-01-01 00:00Z'), timestamptz '9999-12-31 00:00Z')`
+}
 
 // lookSQL finds one lease.
 func lookSQL(name string) string {
-	return `SELECT holder, token, greatest(0, ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000))::bigint FROM ` + table +
-		` WHERE name = ` + backend.Literal(name)
+	return `SELECT holder, token, ` + remaining + ` FROM ` + table + ` WHERE name = ` + backend.Literal(name)
 }
 
 // acquireSQL takes a lease whose token is seen, if it is free or left over by the same holder, and returns the new token.
@@ -102,9 +108,11 @@ func forceSQL(name string, token int64) []string {
 
 // fenceSQL locks the term's row for as long as the caller's transaction lasts, and then reads the clock. A lock that waited
 // for a takeover finds another row, or fails with 40001 above READ COMMITTED.
-// The first column is NULL where the transaction sees no such row.
+// The first column is NULL where the transaction sees no such row. A client that vanishes in a fenced transaction would keep
+// the next term from beginning for ever, so that a session without a time-out of its own gets one for this transaction.
 const fenceSQL = `WITH term AS MATERIALIZED (SELECT expires_at FROM ` + table + ` WHERE name = $1 AND holder = $2 AND token = $3 FOR KEY SHARE)
-SELECT (SELECT expires_at > clock_timestamp() FROM term), current_setting('transaction_isolation')`
+SELECT (SELECT expires_at > clock_timestamp() FROM term), current_setting('transaction_isolation'),
+	CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN set_config('idle_in_transaction_session_timeout', $4, true) END`
 
 // blockersSQL lists who has the table in use: sessions, and prepared transactions, which go by the same virtual
 // transaction as their other locks. Of another role's session it may only be known that it is there.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/session"
 )
 
@@ -78,7 +79,8 @@ func (t *Term) Context(parent context.Context) (ctx context.Context, cancel cont
 //	})
 //
 // It takes one round trip and locks the lease's row FOR KEY SHARE until the transaction ends: renewals do not wait for it,
-// the next term does. So the transaction should be short. A nested Atomic that is rolled back takes the lock of a Fence
+// the next term does. So the transaction should be short. Where its session has no idle_in_transaction_session_timeout, it
+// gets [Options].FenceIdleTimeout for this transaction, so that a client that vanished holds nobody up for ever. A nested Atomic that is rolled back takes the lock of a Fence
 // inside it along: fence the outermost one.
 //
 // Errors: a [*LeaseLostError] when the term is over, whereupon the transaction must be rolled back; a
@@ -104,9 +106,9 @@ func (t *Term) Fence(ctx context.Context) error {
 		return err
 	case live == nil:
 		return t.stale("the acquisition of the lease, so that it does not show the term")
-	case !*live && snapshot && t.Err() == nil:
+	case live != true && snapshot && t.Err() == nil:
 		return t.stale("the last renewal of the lease, so that it shows the lease as expired")
-	case !*live:
+	case live != true:
 		t.lose("it has expired", nil)
 		return t.Err()
 	}
@@ -115,17 +117,28 @@ func (t *Term) Fence(ctx context.Context) error {
 
 // lock locks the term's row in the transaction of ctx. live says that it has not expired, and is nil where there is no such
 // row, as far as the transaction sees, which may look at the database as it was in the past: at a snapshot.
-func (t *Term) lock(ctx context.Context) (live *bool, snapshot bool, err error) {
-	rows, err := t.lease.client.Query(ctx, fenceSQL, t.lease.name, t.lease.holder, t.token)
+func (t *Term) lock(ctx context.Context) (live any, snapshot bool, err error) {
+	idle := strconv.FormatInt(t.lease.opts.FenceIdleTimeout.Milliseconds(), 10)
+	rows, err := session.From(ctx, t.lease.client.Database()).Query(ctx, backend.Call{
+		SQL: fenceSQL, Args: []any{t.lease.name, t.lease.holder, t.token, idle},
+	})
 	if err != nil {
-		return nil, false, err
+		return nil, false, t.refused(err)
 	}
-	var isolation string
+	var isolation any
 	for rows.Next() {
-		err = errors.Join(err, rows.Scan(&live, &isolation))
+		values, failed := rows.Values()
+		if err = errors.Join(err, failed); failed == nil {
+			live, isolation = values[0], values[1]
+		}
 	}
-	return live, isolation == "repeatable read" || isolation == "serializable", errors.Join(err, rows.Close())
+	if err = errors.Join(err, rows.Close()); err != nil {
+		return nil, false, t.refused(err)
+	}
+	return live, isolation == "repeatable read" || isolation == "serializable", nil
 }
+
+func (t *Term) refused(err error) error { return hare.ErrorFrom(t.lease.client.Alias(), fenceSQL, err) }
 
 // stale is the error for a transaction that looks at the past. Another one can succeed.
 func (t *Term) stale(than string) error {

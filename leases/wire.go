@@ -93,7 +93,7 @@ func (w *wire) sendOn(ctx context.Context, conn backend.Conn, g guards, statemen
 	} else if !backend.NotDone(err) {
 		w.end(name)
 	}
-	return nil, hare.ErrorFrom(w.alias, statements[len(statements)-1], err)
+	return nil, hare.ErrorFrom(w.alias, "", err) // the statements have names and tokens in them
 }
 
 // end ends, in the background, the server process that works on a message whose answer was given up. It is found by a name

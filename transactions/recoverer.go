@@ -117,12 +117,17 @@ func (w *recoverer) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	idle := (passTimes * w.set.participantTime).Milliseconds()
 	answer, err := conn.Control(inTime, beginWrite, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle), recovererLock)
-	if err != nil || len(answer.Row) != 1 || answer.Row[0] != "t" {
+	if err != nil {
 		conn.Discard()
-		conn.Release()
 		return nil, hare.ErrorFrom(w.client.Alias(), recovererLock, err)
 	}
-	return func() { w.unlock(ctx, conn) }, nil
+	unlock = func() { w.unlock(ctx, conn) }
+	if len(answer.Row) != 1 || answer.Row[0] != "t" {
+		// Broken off, the transaction would cost a pooler its connection to the server, with each pass of each instance.
+		unlock()
+		return nil, nil
+	}
+	return unlock, nil
 }
 
 func (w *recoverer) unlock(ctx context.Context, conn backend.Conn) {

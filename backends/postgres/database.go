@@ -102,6 +102,12 @@ func (d *database) abandon(given *pgx.Conn) {
 
 // Dial opens a connection outside the pool, to the direct address where there is one.
 func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
+	d.mu.RLock()
+	closed := d.closed
+	d.mu.RUnlock()
+	if closed {
+		return nil, errClosed()
+	}
 	if d.direct != nil {
 		dialled, err := d.dialDirect(ctx)
 		if err != nil {
@@ -143,6 +149,11 @@ func (d *database) Close() {
 	}
 }
 
+// errClosed is what everything gets after Close.
+func errClosed() error {
+	return &backend.Error{Class: backend.ClassConnection, Err: backend.ErrClosed, NotDone: true}
+}
+
 // running is the pool, started if need be.
 func (d *database) running() (*pgxpool.Pool, error) {
 	d.mu.RLock()
@@ -154,7 +165,7 @@ func (d *database) running() (*pgxpool.Pool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, &backend.Error{Class: backend.ClassConnection, Message: "the connections have been closed", NotDone: true}
+		return nil, errClosed()
 	}
 	if d.pool == nil {
 		started, err := pgxpool.NewWithConfig(context.Background(), d.config)

@@ -2,10 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -82,8 +85,13 @@ func (o options) directAddress() string {
 const identitySQL = `(SELECT system_identifier || '/' || d.oid || '/' || pg_catalog.pg_is_in_recovery()
 	FROM pg_catalog.pg_control_system(), pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())`
 
+// compareTime is how long a connection to the direct address waits for one through the pooler to be compared with.
+const compareTime = 2 * time.Second
+
 // dialDirect opens a connection to the direct address, and makes sure once that it leads to the same database as the
-// pool.
+// pool. Where the pooler is full or away there is nothing to compare with: what the direct address is for is just that
+// case, so the connection is opened all the same, and the next one tries again. Recovery and leases recognise a database
+// that is not theirs by themselves.
 func (d *database) dialDirect(ctx context.Context) (*pgx.Conn, error) {
 	if !d.directKnown.Load() {
 		if err := d.checkDirect(ctx); err != nil {
@@ -96,9 +104,19 @@ func (d *database) dialDirect(ctx context.Context) (*pgx.Conn, error) {
 func (d *database) checkDirect(ctx context.Context) error {
 	w := d.way.Load()
 	if w == nil {
-		c, err := d.Acquire(ctx)
-		if err != nil {
+		inTime, cancel := context.WithTimeout(ctx, compareTime)
+		defer cancel()
+		c, err := d.Acquire(inTime)
+		var answer *backend.Error
+		switch {
+		case errors.As(err, &answer) && answer.Class == backend.ClassLogin:
 			return fmt.Errorf("the way through the pooler, which the direct address is compared with: %w", err)
+		case err != nil && ctx.Err() == nil:
+			slog.Default().WarnContext(ctx, "nothing can be had through the pooler to compare the direct address with; it is used all the same",
+				"alias", d.alias, "direct", d.options.directAddress(), "error", err)
+			return nil
+		case err != nil:
+			return err
 		}
 		w = d.way.Load()
 		c.Release()

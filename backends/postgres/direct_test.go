@@ -50,6 +50,40 @@ func TestDirectAddress(t *testing.T) {
 	same(t, "application_name", any("past"), value(t, own, "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()"))
 }
 
+// TestDirectAddressOfAFullPooler: a process that starts while the pooler is full, or away, gets its connections outside the
+// pool all the same.
+func TestDirectAddressOfAFullPooler(t *testing.T) {
+	address, p := pooled(t, servers.PoolerOptions{PoolSize: 1})
+	full := acquire(t, open(t, p.URL(address), "transaction_pooling=true"))
+	if _, err := full.Control(t.Context(), "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	db := open(t, p.URL(address), past(t, address)...)
+	own, err := db.Dial(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Release()
+	if err := p.Pause(ctx); err != nil {
+		t.Fatal(err)
+	}
+	own, err = open(t, p.URL(address), past(t, address)...).Dial(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Release()
+	if err := p.Resume(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := full.Control(ctx, "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	dial(t, db)
+	acquire(t, db)
+}
+
 // TestDirectAddressHasTheGuards: the server behind the direct address takes what the pooler does not, and the pool's own way
 // is judged all the same.
 func TestDirectAddressHasTheGuards(t *testing.T) {

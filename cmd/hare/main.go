@@ -2,9 +2,10 @@
 //
 //	hare doctor [options]
 //	hare distributed-recover --coordinator library [--finish] [options]
+//	hare leases [--connection main --release nightly-report --token 41 [--finish]] [options]
 //
-// docs/doctor.md and docs/recover-command.md document them; "hare help COMMAND" lists the options. Exit status: 0 nothing is
-// left to do, 1 something was found, failed or unreachable, 2 the command was called wrong.
+// docs/doctor.md, docs/recover-command.md and docs/leases.md document them; "hare help COMMAND" lists the options. Exit
+// status: 0 nothing is left to do, 1 something was found, failed or unreachable, 2 the command was called wrong.
 package main
 
 import (
@@ -40,6 +41,7 @@ type command struct {
 var commands = []command{
 	{"doctor", "ask each database whether it is as hare needs it", doctorUsage, runDoctor},
 	{"distributed-recover", "report or finish distributed transactions that a crash left behind", recoverUsage, distributedRecover},
+	{"leases", "list the leases, or end a term by force", leasesUsage, runLeases},
 }
 
 func main() {

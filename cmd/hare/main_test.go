@@ -44,6 +44,18 @@ func TestWrongCalls(t *testing.T) {
 		{[]string{"distributed-recover", "--coordinator", "c", "--forget", ""}, "no xid"},
 		{[]string{"distributed-recover", "--coordinator", "c", "--forget", someXID, "--watch", "10s"}, "do not go together"},
 		{[]string{"distributed-recover", "--coordinator", "c", "--forget", someXID, "--xid", otherXID}, "two transactions"},
+		{[]string{"leases", "--connection", ""}, "--connection is empty"},
+		{[]string{"leases", "--format", "xml"}, "table or json"},
+		{[]string{"leases", "--finish"}, "go with --release LEASE"},
+		{[]string{"leases", "--token", "3"}, "go with --release LEASE"},
+		{[]string{"leases", "--token", "0"}, "1 at least"},
+		{[]string{"leases", "--token", "1.5"}, "1 at least"},
+		{[]string{"leases", "--token", "99999999999999999999"}, "1 at least"},
+		{[]string{"leases", "--connection", "c", "--release", "", "--token", "3"}, "--release is empty"},
+		{[]string{"leases", "--release", "job", "--token", "3"}, "--connection ALIAS"},
+		{[]string{"leases", "--connection", "c", "--release", "job"}, "--token N"},
+		{[]string{"leases", "--relase", "job"}, "relase"},
+		{[]string{"leases", "x", "extra"}, "unexpected"},
 		{[]string{"doctor", "--format", "xml"}, "table or json"},
 		{[]string{"doctor", "--alias", "library,,billing"}, "an alias is empty"},
 		{[]string{"doctor", "--older-than", "-1"}, "between 0 and"},
@@ -67,7 +79,7 @@ func TestWrongCalls(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"distributed-recover", "--help"}, {"distributed-recover", "-h"}, {"help", "distributed-recover"}, {"doctor", "--help"}, {"help", "doctor"}} {
+	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"distributed-recover", "--help"}, {"distributed-recover", "-h"}, {"help", "distributed-recover"}, {"doctor", "--help"}, {"help", "doctor"}, {"leases", "--help"}, {"help", "leases"}} {
 		if out, errs, status := call(t, args...); status != exitOK || out == "" || errs != "" {
 			t.Errorf("hare %q: status %d\n%s%s", args, status, out, errs)
 		}

@@ -21,6 +21,9 @@ const (
 	ClassAborted                 // the transaction is already aborted and accepts nothing but its end
 )
 
+// ErrClosed is the cause of what a database answers after its Close: no call can succeed any more.
+var ErrClosed = errors.New("the connections have been closed")
+
 // Error is what a database, or the way to it, answered. The hare package turns it into its public errors.
 type Error struct {
 	Class      Class

@@ -26,6 +26,7 @@ var quirks = map[string]map[string]string{
 // cluster is the servers, and the network to them.
 type cluster struct {
 	servers []*servers.Server // in the order of databases
+	poolers []*servers.Pooler // before the servers, if there are to be any
 	urls    []string          // of the databases, directly
 	links   [][]*proxy.Proxy  // the network between a server and a worker, by both
 }
@@ -40,7 +41,7 @@ CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON ledger DEFERRABLE INITIALLY DEF
 
 // startCluster starts the servers and makes the databases. The cluster must be closed even if it fails.
 func startCluster(ctx context.Context, o options) (*cluster, error) {
-	c := &cluster{servers: make([]*servers.Server, len(databases)), urls: make([]string, len(databases)), links: make([][]*proxy.Proxy, len(databases))}
+	c := &cluster{servers: make([]*servers.Server, len(databases)), poolers: make([]*servers.Pooler, len(databases)), urls: make([]string, len(databases)), links: make([][]*proxy.Proxy, len(databases))}
 	errs := make([]error, len(databases))
 	var wait sync.WaitGroup
 	for n := range databases {
@@ -68,8 +69,15 @@ func (c *cluster) start(ctx context.Context, n int, o options) (err error) {
 	if err := c.servers[n].Exec(ctx, "postgres", "CHECKPOINT"); err != nil {
 		return err
 	}
+	behind := c.urls[n]
+	if o.pooler != "" {
+		if c.poolers[n], err = servers.StartPooler(ctx, servers.PoolerOptions{URL: behind, Mode: o.pooler, PoolSize: 10}); err != nil {
+			return err
+		}
+		behind = c.poolers[n].URL(behind)
+	}
 	for range o.workers {
-		l, err := proxy.Start(c.urls[n])
+		l, err := proxy.Start(behind)
 		if err != nil {
 			return err
 		}
@@ -128,9 +136,14 @@ func (c *cluster) close() error {
 	errs := make([]error, len(c.servers))
 	var wait sync.WaitGroup
 	for n, s := range c.servers {
-		if s != nil {
-			wait.Go(func() { errs[n] = s.Close() })
-		}
+		wait.Go(func() {
+			if c.poolers[n] != nil {
+				errs[n] = c.poolers[n].Close()
+			}
+			if s != nil {
+				errs[n] = errors.Join(errs[n], s.Close())
+			}
+		})
 	}
 	wait.Wait()
 	return errors.Join(errs...)

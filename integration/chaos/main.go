@@ -3,7 +3,7 @@
 // has recovery finish what is left, and checks that nothing was lost, doubled or torn, and that every call was told
 // the truth:
 //
-//	go run ./integration/chaos -time 60s [-seed 1] [-workers 4] [-keep]
+//	go run ./integration/chaos -time 60s [-seed 1] [-workers 4] [-pooler transaction] [-keep]
 //
 // It starts three PostgreSQL servers of its own. The seed decides what is done to whom and when; it is printed, and so is
 // the schedule that follows from it. What the processes do in between depends on their timing, as in life. Exit status:
@@ -34,6 +34,7 @@ func main() {
 	flag.DurationVar(&o.time, "time", time.Minute, "how long the chaos lasts")
 	flag.Uint64Var(&o.seed, "seed", 0, "what the schedule derives from; 0 takes one at random")
 	flag.IntVar(&o.workers, "workers", 4, "number of processes that move money")
+	flag.StringVar(&o.pooler, "pooler", "", "mode of a PgBouncer between the network and each server: transaction or session; empty for none")
 	flag.BoolVar(&o.keep, "keep", false, "keep the logs of a run without violations, too")
 	flag.Parse()
 	if flag.NArg() > 0 || o.time <= 0 || o.workers < 1 {
@@ -56,6 +57,7 @@ type options struct {
 	time    time.Duration
 	seed    uint64
 	workers int
+	pooler  string
 	keep    bool
 }
 

@@ -22,7 +22,6 @@ var shared struct {
 	server *Server  // nil if the servers are somebody else's
 
 	poolers map[string]*Pooler // by server
-	direct  map[string]string  // servers by the address of the pooler in front
 }
 
 // Main runs the tests of a package that uses [Database] or [Databases] and closes the server that they may have started:

@@ -33,6 +33,9 @@ type PoolerOptions struct {
 	// URL is of any database of the server that the pooler stands in front of. Its role is the one that every client
 	// gets, whatever name and password it logs in with.
 	URL string
+	// OwnRoles: every client logs in with the name and password of a role of the server, and gets that one. The role of
+	// the URL must be a superuser then, who may read the passwords.
+	OwnRoles bool
 	// Mode is TransactionMode, the default, or SessionMode.
 	Mode string
 	// PoolSize is how many sessions the pooler opens for each database. Default: 8.
@@ -51,6 +54,7 @@ type Pooler struct {
 	program   string
 	directory string
 	port      int
+	admin     *url.Userinfo // who may give commands
 }
 
 // StartPooler starts a pooler and waits until it answers. PgBouncer must be installed, or this process must be root on
@@ -75,7 +79,7 @@ func StartPooler(ctx context.Context, opts PoolerOptions) (*Pooler, error) {
 	}
 	p := &Pooler{
 		child:   newChild(filepath.Join(directory, "log"), credential),
-		program: program, directory: directory, port: port,
+		program: program, directory: directory, port: port, admin: url.User(Superuser),
 	}
 	err = p.configure(opts)
 	if err == nil {
@@ -108,6 +112,7 @@ func (p *Pooler) configure(opts PoolerOptions) error {
 	if err != nil {
 		return errors.New("the server's address is no URL") // which may hold a password
 	}
+	direct.Store(p.Host(), server.Host)
 	password, _ := server.User.Password()
 	all := map[string]string{
 		"listen_addr":     "127.0.0.1",
@@ -115,7 +120,7 @@ func (p *Pooler) configure(opts PoolerOptions) error {
 		"unix_socket_dir": "",
 		// Anybody may come in, at 127.0.0.1, and is the role of the URL.
 		"auth_type":         "any",
-		"admin_users":       Superuser,
+		"admin_users":       p.admin.Username(),
 		"pool_mode":         cmp.Or(opts.Mode, TransactionMode),
 		"default_pool_size": strconv.Itoa(cmp.Or(opts.PoolSize, 8)),
 		"max_client_conn":   "1000",
@@ -125,28 +130,48 @@ func (p *Pooler) configure(opts PoolerOptions) error {
 	if opts.IgnoreStartup {
 		all["ignore_startup_parameters"] = TrackedNowhere
 	}
+	login := fmt.Sprintf(" user=%s password=%s", quoted(server.User.Username()), quoted(password))
+	if opts.OwnRoles {
+		// The URL's role looks up the others, whose passwords PgBouncer learns by the very log-in that it passes on.
+		p.admin, login = server.User, ""
+		all["auth_type"], all["auth_file"] = "scram-sha-256", p.users()
+		all["auth_user"], all["admin_users"] = server.User.Username(), server.User.Username()
+	}
 	maps.Copy(all, opts.Settings)
 	var text strings.Builder
-	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%s user=%s password=%s",
-		server.Hostname(), cmp.Or(server.Port(), "5432"), quoted(server.User.Username()), quoted(password))
 	if opts.Database != "" {
-		fmt.Fprintf(&text, " dbname=%s", quoted(opts.Database))
+		login += " dbname=" + quoted(opts.Database)
 	}
-	text.WriteString("\n\n[pgbouncer]\n")
+	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%s%s\n\n[pgbouncer]\n", server.Hostname(), cmp.Or(server.Port(), "5432"), login)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&text, "%s = %s\n", name, all[name])
 	}
-	if err := os.WriteFile(p.configuration(), []byte(text.String()), 0o600); err != nil || p.credential == nil {
-		return err
+	users := fmt.Sprintf("\"%s\" \"%s\"\n", doubled(server.User.Username()), doubled(password))
+	files := map[string]string{p.directory: "", p.configuration(): text.String(), p.users(): users}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if file != p.directory {
+			if err := os.WriteFile(file, []byte(files[file]), 0o600); err != nil {
+				return err
+			}
+		}
+		if p.credential != nil {
+			if err := os.Chown(file, int(p.credential.Uid), int(p.credential.Gid)); err != nil {
+				return err
+			}
+		}
 	}
-	return errors.Join(os.Chown(p.directory, int(p.credential.Uid), int(p.credential.Gid)),
-		os.Chown(p.configuration(), int(p.credential.Uid), int(p.credential.Gid)))
+	return nil
 }
+
+// doubled is a text between the quotes of PgBouncer's list of users.
+func doubled(text string) string { return strings.ReplaceAll(text, `"`, `""`) }
 
 // quoted is a value of PgBouncer's connection strings.
 func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
 
 func (p *Pooler) configuration() string { return filepath.Join(p.directory, "pgbouncer.ini") }
+
+func (p *Pooler) users() string { return filepath.Join(p.directory, "users.txt") }
 
 // Host is the pooler's address, host:port. It stays the same over restarts.
 func (p *Pooler) Host() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
@@ -168,7 +193,8 @@ func (p *Pooler) Command(ctx context.Context, command string) error {
 
 // console is the URL of PgBouncer's own database.
 func (p *Pooler) console() string {
-	return fmt.Sprintf("postgres://%s@%s/pgbouncer?sslmode=disable", Superuser, p.Host())
+	u := url.URL{Scheme: "postgres", User: p.admin, Host: p.Host(), Path: "/pgbouncer", RawQuery: "sslmode=disable"}
+	return u.String()
 }
 
 // Kill ends the pooler at once, as kill -9 does, and with it every connection through it.
@@ -225,7 +251,7 @@ func pgbouncer(ctx context.Context) (string, error) {
 		return program, nil
 	}
 	if _, err := os.Stat("/etc/debian_version"); err != nil || os.Getuid() != 0 {
-		return "", errors.New("PgBouncer is not installed")
+		return "", errors.New("PgBouncer is not installed: apt install pgbouncer, brew install pgbouncer, or as your system has it, so that pgbouncer is in PATH")
 	}
 	// The policy keeps Debian from starting a pooler of its own.
 	install := exec.CommandContext(ctx, "sh", "-c", `

@@ -3,10 +3,9 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/hare-go/hare/hare/backend"
 )
 
 // lease is a lease that somebody holds.
@@ -48,8 +47,8 @@ func held(d *database, _ *examination) (findings []Finding) {
 		case l.Left == nil || *l.Left > farAway.Seconds():
 			f := found(Warning, "%s", l)
 			f.Why = "when its holder dies nobody can take it over before that"
-			f.Mend = "give the lease a shorter TTL (leases.Options). If its holder is gone, and only then, end its term, as leases.ForceRelease does; a holder that still lives notices at its next renewal:"
-			f.SQL = []string{fmt.Sprintf("UPDATE %s SET token = token + 1, expires_at = least(expires_at, clock_timestamp()) WHERE name = %s AND token = %d", leasesTable, backend.Literal(l.Name), l.Token)}
+			f.Mend = "give the lease a shorter TTL (leases.Options). If its holder is gone, and only then, end its term; without --finish it tells what that means:"
+			f.Command = []string{"leases", "--connection", d.alias, "--release", l.Name, "--token", strconv.FormatInt(l.Token, 10), "--finish"}
 			findings = append(findings, f)
 		case len(names) == mostNames:
 			more++

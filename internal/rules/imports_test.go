@@ -33,8 +33,8 @@ var allowed = map[string][]string{
 	"backends/clickhouse":  {"features", "hare/backend", "github.com/ClickHouse/clickhouse-go/v2", "github.com/ClickHouse/ch-go"},
 	"backends/backendtest": {"features", "hare", "hare/backend", "query", "transactions", "github.com/google/go-cmp"},
 
-	"cmd/hare":   {"features", "hare", "transactions", "internal/doctor", "backends/postgres", "backends/sqlite", "backends/clickhouse", "golang.org/x/term"},
-	"examples/*": {"hare", "query", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse"},
+	"cmd/hare":   {"features", "hare", "leases", "transactions", "internal/doctor", "backends/postgres", "backends/sqlite", "backends/clickhouse", "golang.org/x/term"},
+	"examples/*": {"hare", "leases", "query", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse"},
 
 	"docs/protocol": {},
 

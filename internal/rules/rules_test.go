@@ -85,6 +85,8 @@ func TestRulesSee(t *testing.T) {
 
 		{"session locks", "two", "x/x.go", "package x\nvar a = `SELECT pg_try_advisory_lock(1)`\nvar b = \"PG_ADVISORY_LOCK_SHARED (1)\"",
 			[]string{"x/x.go:2: an advisory lock of a session", "x/x.go:3: an advisory lock of a session"}},
+		{"session locks", "their ends", "x/x.go", "package x\nvar a = `SELECT pg_advisory_unlock(1)`\nvar b = `SELECT pg_advisory_unlock_all()`\nvar c = `SELECT pg_advisory_unlock_shared(1)`",
+			[]string{"x/x.go:2: an advisory lock of a session", "x/x.go:3: an advisory lock of a session", "x/x.go:4: an advisory lock of a session"}},
 		{"session locks", "of a transaction, in a comment, and in an integration test", "x/x.go",
 			"package x // pg_advisory_lock(1)\nvar a = `SELECT pg_advisory_xact_lock(1), pg_try_advisory_xact_lock(1)`", nil},
 		{"session locks", "a test", "x/x_test.go", "package x; var a = `SELECT pg_advisory_lock(1)`", nil},

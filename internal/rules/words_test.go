@@ -27,10 +27,10 @@ func packageName(f *file) []string {
 	return nil
 }
 
-var sessionLock = regexp.MustCompile(`(?i)\bpg_(try_)?advisory_lock(_shared)?\s*\(`)
+var sessionLock = regexp.MustCompile(`(?i)\bpg_(try_)?advisory_(un)?lock(_shared|_all)?\s*\(`)
 
 // sessionLocks finds SQL with advisory locks of a session: behind a pooler the session is somebody else's a moment
-// later, and the lock with it. Those of a transaction (pg_advisory_xact_lock) are right.
+// later, and the lock with it, and what unlocks it has no effect. Those of a transaction (pg_advisory_xact_lock) are right.
 func sessionLocks(f *file) (found []string) {
 	if f.isTest() {
 		return nil // a test may hold one to stand in somebody's way, or to see that it is let go
