@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				if test.silent {
-					ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+					ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second) // long enough to send it
 				}
 				defer cancel()
 				_, err := conn.Exec(ctx, insert, mode, "struck")
@@ -162,7 +162,7 @@ func TestNetwork(t *testing.T) {
 	f := newFixture(t)
 	conn, quits := connect(t, f.URL()), connect(t, f.URL())
 	short := func() context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // long enough to send it
 		t.Cleanup(cancel)
 		return ctx
 	}
