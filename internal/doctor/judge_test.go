@@ -112,6 +112,9 @@ func TestGuardsAreJudged(t *testing.T) {
 			t.Errorf("%+v, want %+v", list[i], want)
 		}
 	}
+	if strings.Contains(list[1].Why+list[1].Mend, "time") || !strings.Contains(list[1].Mend, "SET LOCAL") {
+		t.Errorf("of a search_path: %+v", list[1])
+	}
 	if list[2].Value != "in force: lock_timeout = 5s" {
 		t.Errorf("%+v", list[2])
 	}

@@ -80,6 +80,10 @@ func unreachable(err error) Finding {
 		f.Mend = "raise max_size or the server's max_connections"
 	default:
 		f.Mend = "see that the server, and the pooler before it, run and answer at the address in the configuration"
+		if errors.Is(err, context.DeadlineExceeded) {
+			f.Value = "no answer in time: " + f.Value
+			f.Mend += ". A pooler of which all server connections are lent keeps others waiting just so: cl_waiting in SHOW POOLS of PgBouncer's console tells it"
+		}
 	}
 	return f
 }
@@ -135,7 +139,7 @@ func directAddress(d *database, _ *examination) []Finding {
 		return nil
 	}
 	if d.pathErr != nil {
-		f := found(Failure, "%s cannot be used: %s", d.path.Direct, says(d.pathErr))
+		f := found(Failure, "cannot be used: %s", says(d.pathErr))
 		f.Mend = "see that the server answers there, and correct direct_host and direct_port in the URL"
 		return []Finding{f}
 	}
@@ -160,7 +164,14 @@ func guards(d *database, _ *examination) (findings []Finding) {
 		}
 		f := found(Failure, "%s: the URL asks for %s, the server has %s", g.Name, spell(g.Name, g.Asked), spell(g.Name, g.Found))
 		f.Mend = "make it a default of the role, and let the pooler open new connections (RECONNECT in PgBouncer's console); or take it out of the URL, and set it in each transaction (transactions.StatementTimeout, SET LOCAL):"
+		if !isTimeout(g.Name) {
+			f.Why = "names without a schema would be looked for elsewhere than the URL says; hare refuses to work"
+			f.Mend = "make it a default of the role, and let the pooler open new connections (RECONNECT in PgBouncer's console); or take it out of the URL, and set it in each transaction (SET LOCAL):"
+		}
 		f.SQL = d.roleDefault(g.Name, assignment(g))
+		if f.SQL == nil {
+			f.Mend = strings.TrimSuffix(f.Mend, ":") + ". A default of the role is set on the primary, and reaches the standby from there"
+		}
 		findings = append(findings, f)
 	}
 	if len(held) > 0 {
@@ -190,9 +201,9 @@ func assignment(g backend.Guard) string {
 }
 
 // roleDefault makes a setting a default of the role in this database, which wins over the defaults of the role, the
-// database and the server. The role may do it itself.
+// database and the server. The role may do it itself. A standby cannot; it gets what its primary has.
 func (d *database) roleDefault(name, value string) []string {
-	if d.server.Role == "" {
+	if d.server.Role == "" || d.server.Standby {
 		return nil
 	}
 	return []string{fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET %s = %s", quoteName(d.server.Role), quoteName(d.server.Database), name, value)}
