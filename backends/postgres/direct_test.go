@@ -126,11 +126,13 @@ func TestDirectAddressElsewhere(t *testing.T) {
 // TestDirectAddressIsNamed: an error of the direct address says that it is that one's, since through the pooler all may be well.
 func TestDirectAddressIsNamed(t *testing.T) {
 	address, p := pooled(t, servers.PoolerOptions{})
-	for _, options := range [][]string{
-		{"transaction_pooling=true", "direct_host=127.0.0.1", "direct_port=1"},
-		append(past(t, address), "password=wrong"), // the pooler takes any
-	} {
-		db := open(t, p.URL(address), options...)
+	u, err := url.Parse(p.URL(address))
+	if err != nil {
+		t.Fatal("the pooler's address is no URL")
+	}
+	u.User = url.UserPassword(u.User.Username(), "wrong") // the pooler takes any
+	for _, options := range [][]string{{"transaction_pooling=true", "direct_host=127.0.0.1", "direct_port=1"}, past(t, address)} {
+		db := open(t, u.String(), options...)
 		acquire(t, db)
 		conn, err := db.Dial(t.Context())
 		if err == nil {

@@ -67,6 +67,9 @@ func refusalExplained(d *database, all *examination) bool {
 	return slices.ContainsFunc(slices.Concat(pooler(d, all), directAddress(d, all), guards(d, all)), func(f Finding) bool { return f.State == Failure })
 }
 
+// lookAtPools is how to see that a pooler is full, and what to do then.
+const lookAtPools = "cl_waiting in SHOW POOLS of PgBouncer's console tells it. End what keeps them, or raise default_pool_size"
+
 func unreachable(err error) Finding {
 	f := found(Failure, "%s", says(err))
 	var (
@@ -80,9 +83,13 @@ func unreachable(err error) Finding {
 		f.Mend = "raise max_size or the server's max_connections"
 	default:
 		f.Mend = "see that the server, and the pooler before it, run and answer at the address in the configuration"
-		if errors.Is(err, context.DeadlineExceeded) {
+		var refused *hare.DatabaseError
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
 			f.Value = "no answer in time: " + f.Value
-			f.Mend += ". A pooler of which all server connections are lent keeps others waiting just so: cl_waiting in SHOW POOLS of PgBouncer's console tells it"
+			f.Mend += ". A pooler of which all server connections are lent keeps others waiting just so: " + lookAtPools
+		case errors.As(err, &refused) && refused.SQLState == "08P01": // protocol_violation, PgBouncer's own answer whatever is wrong
+			f.Mend = "it is most likely a pooler that says so. One that is full does (query_wait_timeout: all its server connections are lent; no more connections: max_client_conn is reached): " + lookAtPools
 		}
 	}
 	return f
@@ -93,8 +100,8 @@ func pooler(d *database, _ *examination) []Finding {
 		if d.pathErr == nil || d.failed[reaching] != nil {
 			return nil // the backend does not look, or there is nothing to be seen
 		}
-		f := found(Failure, "not known: %s", says(d.pathErr))
-		f.Mend = "see that the server, and the pooler before it, run and answer at the address in the configuration"
+		f := unreachable(d.pathErr)
+		f.Value = "not known: " + f.Value
 		return []Finding{f}
 	}
 	return []Finding{judgePath(*d.path)}
@@ -116,9 +123,12 @@ func judgePath(p backend.Path) Finding {
 		f.State = Warning
 		f.Why = "statements are sent anew each time, and statements that need a session are refused, without need"
 		f.Mend = "take transaction_pooling=true out of the URL"
+	case p.Told != nil && !*p.Told && p.Pooler == backend.PoolingUnknown:
+		f.State = Warning
+		f.Mend = "as the URL says it is taken for one in session mode, and nothing shows that it is: give its pool five connections at least, or run hare doctor when it has them free"
 	case p.Pooler == backend.PoolingUnknown:
 		f.State = Warning
-		f.Mend = "it is taken for one in transaction mode. If it is one, say so: transaction_pooling=true in the URL; if not, give its pool five connections at least"
+		f.Mend = "it is taken for one in transaction mode. If it is one, say so: transaction_pooling=true in the URL; if not, say transaction_pooling=false, or give its pool five connections at least, so that it can be seen"
 	case shared && p.Direct == "":
 		f.State = Warning
 		f.Why = "recovery and leases wait for a place in the pooler like everything else: when it is full they cannot work"
