@@ -60,6 +60,7 @@ func TestNeedsSession(t *testing.T) {
 		"PREPARE q AS SELECT 1":                           "PREPARE", "EXECUTE q": "EXECUTE", "DEALLOCATE ALL": "DEALLOCATE",
 		"SELECT pg_advisory_lock(1)": "pg_advisory_lock", "SELECT PG_TRY_ADVISORY_LOCK (1, 2)": "pg_try_advisory_lock",
 		"select pg_catalog.pg_advisory_unlock_all()": "pg_advisory_unlock_all", "WITH x AS (SELECT pg_advisory_lock_shared(1)) TABLE x": "pg_advisory_lock_shared",
+		"GRANT EXECUTE ON FUNCTION pg_advisory_lock(bigint) TO x": "", "COMMENT ON FUNCTION set_config(text, text, boolean) IS NULL": "",
 		"SELECT pg_advisory_xact_lock(1)": "", "SELECT pg_try_advisory_xact_lock(1)": "", "SELECT pg_advisory_lock FROM t": "", "SELECT 1 -- pg_advisory_lock(1)": "",
 		"SELECT set_config('a', 'b', false)": "set_config(..., false)", "SELECT set_config('a', coalesce($1, 'x'), FALSE), true": "set_config(..., false)",
 		"SELECT set_config('a', 'b', true)": "", "SELECT set_config('a', (CASE WHEN false THEN 'b' END), true)": "", "SELECT set_config($1, $2, $3)": "",

@@ -34,6 +34,8 @@ func sessionWord(words []string) string {
 	switch first, second := words[0], at(1); first {
 	case "LISTEN", "UNLISTEN", "EXECUTE", "DEALLOCATE", "DISCARD", "LOAD", "RESET":
 		return first
+	case "GRANT", "REVOKE", "COMMENT": // they name functions and call none
+		return ""
 	case "PREPARE":
 		if second != "TRANSACTION" {
 			return first

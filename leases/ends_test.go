@@ -13,7 +13,7 @@ import (
 func TestAcquireAfterDone(t *testing.T) {
 	p := newPlace(t)
 	l := p.lease(p.client(), "job", quick())
-	for range 300 {
+	for range 120 {
 		term := p.acquire(l)
 		go func() { _ = term.Release() }()
 		for ended := false; !ended; { // without a sleep, to be there at the very instant

@@ -134,6 +134,9 @@ func (d *database) checkDirect(ctx context.Context) error {
 		}
 		w = d.way.Load()
 		c.Release()
+		if w == nil { // a pooler has come between meanwhile, so that somebody looks again
+			return nil
+		}
 	}
 	elsewhere, err := d.directElsewhere(ctx, w)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/hare-go/hare/features"
@@ -28,7 +27,7 @@ func distributedRecover(ctx context.Context, args []string, out, errs io.Writer)
 		return exitUsage
 	}
 	c := &recovering{opts: opts, out: out, errs: errs}
-	connections, err := openFor(ctx, opts)
+	connections, err := openConnections(ctx, opts.config, "--coordinator", opts.coordinator)
 	if unknown := (aliasError{}); errors.As(err, &unknown) {
 		c.complain(err)
 		return exitUsage
@@ -42,27 +41,6 @@ func distributedRecover(ctx context.Context, args []string, out, errs io.Writer)
 		return c.watch()
 	}
 	return c.once(c.round())
-}
-
-// aliasError is a wrong call, although only the configuration can tell.
-type aliasError struct{ error }
-
-// openFor opens the configured connections, of which none is dialled yet.
-func openFor(ctx context.Context, opts recoverOptions) (*hare.Connections, error) {
-	config, err := hare.LoadConfig(opts.config)
-	if err != nil {
-		return nil, err
-	}
-	connections, err := hare.Open(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Contains(connections.Aliases(), opts.coordinator) {
-		_, err := connections.Client(opts.coordinator)
-		connections.Close()
-		return nil, aliasError{fmt.Errorf("--coordinator: %w", err)}
-	}
-	return connections, nil
 }
 
 // recovering is a run of the command.

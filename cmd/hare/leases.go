@@ -76,7 +76,7 @@ const patienceWithADatabase = 30 * time.Second
 // lookAtLeases lists leases, and ends the term of one if it is to.
 func lookAtLeases(ctx context.Context, opts leasesOptions) *foundLeases {
 	f := &foundLeases{opts: opts, at: time.Now()}
-	connections, err := openLeases(ctx, opts)
+	connections, err := openConnections(ctx, opts.config, "--connection", opts.connection)
 	if err != nil {
 		f.err = err
 		return f
@@ -94,24 +94,6 @@ func lookAtLeases(ctx context.Context, opts leasesOptions) *foundLeases {
 		f.release(ctx, connections, lease)
 	}
 	return f
-}
-
-// openLeases opens the configured connections, of which none is dialled yet.
-func openLeases(ctx context.Context, opts leasesOptions) (*hare.Connections, error) {
-	config, err := hare.LoadConfig(opts.config)
-	if err != nil {
-		return nil, err
-	}
-	connections, err := hare.Open(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	if opts.connection != "" && !slices.Contains(connections.Aliases(), opts.connection) {
-		_, err := connections.Client(opts.connection)
-		connections.Close()
-		return nil, aliasError{fmt.Errorf("--connection: %w", err)}
-	}
-	return connections, nil
 }
 
 // list looks into all databases at once. One that cannot have leases is left out, unless it was asked for.

@@ -28,7 +28,7 @@ func TestStall(t *testing.T) {
 			conn := connect(t, f.URL())
 			test.stall(f.Proxy)
 			short := func() context.Context {
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // long enough to send it
 				t.Cleanup(cancel)
 				return ctx
 			}
