@@ -69,7 +69,7 @@ func TestDoctorPoolers(t *testing.T) {
 			says         string
 		}{
 			{"the same", direct(t, urls[0]), doctor.OK, "the same database"},
-			{"unreachable", "&direct_host=127.0.0.1&direct_port=1", doctor.Failure, "127.0.0.1:1 cannot be used"},
+			{"unreachable", "&direct_host=127.0.0.1&direct_port=1", doctor.Failure, "cannot be used: at the direct address 127.0.0.1:1 (direct_host)"},
 		} {
 			p := &patients{T: t, urls: map[string]string{"a": ofTransactions + said + test.option, "b": elsewhere}}
 			p.want(p.examine(doctor.Options{}), "a", "direct_address", test.state, test.says)

@@ -256,7 +256,7 @@ func leasesOfAnotherRole(c *leasesCommand) {
 	role, other := c.role("a")
 	use := func(urls map[string]string) { urls["a"] = servers.Direct(other) } // a pooler would log in as itself
 	args := []string{"--connection", "a", "--release", "job", "--token", "1", "--finish"}
-	c.want(c.call(use), 1, "SQLSTATE 42501", `next: give the role of "a" SELECT on public.hare_leases`)
+	c.want(c.call(use), 1, "(SQLSTATE 42501)\n", `next: give the role of "a" SELECT on public.hare_leases`)
 	c.exec("a", "GRANT SELECT ON public.hare_leases TO "+role)
 	c.want(c.call(use), 0, "1 held")
 	c.want(c.call(use, args...), 1, "SQLSTATE 42501", "for --finish also UPDATE")

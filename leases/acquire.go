@@ -3,6 +3,7 @@ package leases
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -27,7 +28,7 @@ func (l *Lease) attempt(ctx context.Context) (*Term, error) {
 	start := l.clock()
 	row, err := l.keeper.wire.send(context.WithoutCancel(ctx), l.opts.guards(), acquireSQL(l.name, l.holder, seen, l.opts.TTL)...)
 	if err != nil {
-		return nil, l.explain(ctx, err)
+		return nil, l.explain(ctx, l.permitted(err))
 	}
 	if len(row) != 1 { // somebody else was quicker
 		if _, err := l.free(ctx); err != nil {
@@ -77,7 +78,7 @@ func (l *Lease) free(ctx context.Context) (token int64, err error) {
 		return 0, nil
 	}
 	if err != nil || len(row) != 3 {
-		return 0, err
+		return 0, l.permitted(err)
 	}
 	token, err = strconv.ParseInt(row[1], 10, 64)
 	if err != nil {
@@ -91,6 +92,16 @@ func (l *Lease) free(ctx context.Context) (token int64, err error) {
 		return 0, &HeldError{Name: l.name, Holder: row[0], Token: token, Remaining: time.Duration(ms) * time.Millisecond}
 	}
 	return token, nil
+}
+
+// permitted says what to do where the role may not use the table.
+func (l *Lease) permitted(err error) error {
+	var refused *hare.DatabaseError
+	if backend.SQLState(err) != "42501" || !errors.As(err, &refused) { // insufficient_privilege
+		return err
+	}
+	return &hare.ConfigurationError{Alias: l.client.Alias(), Err: err, Reason: "the role may not use " + table + " (" + refused.Message +
+		"): let its owner or a superuser run GRANT SELECT, INSERT, UPDATE ON " + table + " TO it"}
 }
 
 // create makes the table.

@@ -3,6 +3,7 @@ package leases_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/leases"
 )
 
@@ -210,8 +212,12 @@ func TestFailuresOfCandidates(t *testing.T) {
 			acquired := background(func() (err error) { term, err = l.Acquire(t.Context()); return err })
 			// A matter of configuration: rights, tables, logins.
 			if name == "42501" || name == "42P01" || name == "28000" {
-				if err := <-acquired; err == nil {
+				err := <-acquired
+				if err == nil {
 					t.Error("it was acquired")
+				}
+				if wrong := (*hare.ConfigurationError)(nil); name == "42501" && (!errors.As(err, &wrong) || !strings.Contains(err.Error(), "GRANT SELECT, INSERT, UPDATE ON public.hare_leases")) {
+					t.Errorf("rights are missing, and it says %T: %v", err, err)
 				}
 				fault.end(p, watch, role)
 				return

@@ -2,6 +2,7 @@ package leases
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -34,6 +35,10 @@ func List(ctx context.Context, c *hare.Client) ([]Info, error) {
 	rows, err := c.Query(ctx, `SELECT `+columns+` FROM `+table+` ORDER BY name`)
 	if backend.SQLState(err) == "42P01" { // undefined_table
 		return nil, nil
+	}
+	var refused *hare.DatabaseError
+	if errors.As(err, &refused) {
+		refused.SQL = "" // which is long, and tells nobody anything: hare's own
 	}
 	if err != nil {
 		return nil, err

@@ -98,7 +98,21 @@ func (d *database) dialDirect(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
-	return pgx.ConnectConfig(ctx, d.direct)
+	c, err := pgx.ConnectConfig(ctx, d.direct)
+	return c, d.atDirect(ctx, err)
+}
+
+// atDirect says that it was the direct address that gave no connection: through the pooler the same login may work.
+func (d *database) atDirect(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := *connectFailure(ctx, err)
+	if e.Message == "" {
+		e.Message = err.Error()
+	}
+	e.Message = fmt.Sprintf("at the direct address %s (direct_host): %s", d.options.directAddress(), e.Message)
+	return &e
 }
 
 func (d *database) checkDirect(ctx context.Context) error {
@@ -139,12 +153,12 @@ func (d *database) checkDirect(ctx context.Context) error {
 func (d *database) directElsewhere(ctx context.Context, w *way) (bool, error) {
 	c, err := pgx.ConnectConfig(ctx, d.direct)
 	if err != nil {
-		return false, err
+		return false, d.atDirect(ctx, err)
 	}
 	defer closeAtOnce(c)
 	answer, err := simple(ctx, c.PgConn(), "SELECT "+identitySQL)
 	if err != nil {
-		return false, err
+		return false, d.atDirect(ctx, err)
 	}
 	return w == nil || len(answer.Row) == 0 || answer.Row[0] != w.identity, nil
 }

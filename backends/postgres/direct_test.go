@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +121,27 @@ func TestDirectAddressElsewhere(t *testing.T) {
 	same(t, "elsewhere", true, observe(t, db).DirectElsewhere)
 	same(t, "elsewhere", false, observe(t, open(t, p.URL(address), past(t, address)...)).DirectElsewhere)
 	acquire(t, db) // the pool itself is as good as before
+}
+
+// TestDirectAddressIsNamed: an error of the direct address says that it is that one's, since through the pooler all may be well.
+func TestDirectAddressIsNamed(t *testing.T) {
+	address, p := pooled(t, servers.PoolerOptions{})
+	u, err := url.Parse(p.URL(address))
+	if err != nil {
+		t.Fatal("the pooler's address is no URL")
+	}
+	u.User = url.UserPassword(u.User.Username(), "wrong") // the pooler takes any
+	for _, options := range [][]string{{"transaction_pooling=true", "direct_host=127.0.0.1", "direct_port=1"}, past(t, address)} {
+		db := open(t, u.String(), options...)
+		acquire(t, db)
+		conn, err := db.Dial(t.Context())
+		if err == nil {
+			conn.Release()
+		}
+		if err = hare.ErrorFrom("main", "", err); err == nil || !strings.Contains(err.Error(), "at the direct address 127.0.0.1:") {
+			t.Errorf("%v: %v", options[1:], err)
+		}
+	}
 }
 
 // TestPing: a program learns at its start what its first statements would tell it, of all its databases.

@@ -98,6 +98,23 @@ func misconfigured(option, format string, args ...any) *backend.Error {
 // needsSession is the error for a statement that needs a session of its own, behind a pooler that does not give one.
 func needsSession(what string) error {
 	return misconfigured("transaction_pooling", "the way to the server leads through a pooler that may give each transaction another session, where %s would hit a stranger's session or be lost, so it was not sent "+
-		"(should the pooler keep sessions and its mode not have been seen, say transaction_pooling=false). For a setting use SET LOCAL inside transactions.Atomic; for a lock pg_advisory_xact_lock, or a lease; for a temporary table ON COMMIT DROP inside a transaction; "+
-		"for all that needs a session a connection of its own, with an alias of its own, to the server's own address", what)
+		"(should the pooler keep sessions and its mode not have been seen, say transaction_pooling=false). %s", what, instead(what))
+}
+
+// instead says what can be done in place of a statement that needs a session.
+func instead(what string) string {
+	const own = "a connection with an alias of its own, to the server's own address"
+	switch {
+	case what == "SET" || what == "RESET" || strings.HasPrefix(what, "set_config"):
+		return "Use SET LOCAL inside transactions.Atomic; for every transaction a default of the role, ALTER ROLE ... SET; else " + own
+	case strings.HasPrefix(what, "pg_"):
+		return "Use pg_advisory_xact_lock inside transactions.Atomic, which the end of the transaction unlocks, or a lease (package leases), which lasts; else " + own
+	case strings.Contains(what, "TEMP") || strings.Contains(what, "pg_temp"):
+		return "Use CREATE TEMPORARY TABLE ... ON COMMIT DROP inside transactions.Atomic; else " + own
+	case what == "LISTEN" || what == "UNLISTEN":
+		return "NOTIFY works. To hear it takes a session: ask the database now and then instead, or use " + own
+	case strings.HasPrefix(what, "DECLARE"):
+		return "Leave WITH HOLD out and read the cursor inside transactions.Atomic; else use " + own
+	}
+	return "Use " + own
 }

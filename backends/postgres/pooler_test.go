@@ -207,23 +207,25 @@ func TestClientBehindPooler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(ctx context.Context, sql string) {
+	refused := func(ctx context.Context, sql, instead string) {
 		t.Helper()
 		_, err := client.Exec(ctx, sql)
 		var wrong *hare.ConfigurationError
-		if !errors.As(err, &wrong) || wrong.Alias != "main" || wrong.Option != "transaction_pooling" {
-			t.Errorf("%s: want a ConfigurationError, got %v", sql, err)
+		if !errors.As(err, &wrong) || wrong.Alias != "main" || wrong.Option != "transaction_pooling" || !strings.Contains(wrong.Reason, instead) {
+			t.Errorf("%s: want a ConfigurationError that says %q, got %v", sql, instead, err)
 		}
 	}
-	for _, sql := range []string{
-		"LISTEN news", "SET lock_timeout = 1", "SELECT pg_advisory_lock(1)", "CREATE TEMP TABLE t ()", "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
-		"PREPARE q AS SELECT 1", "DISCARD ALL", "SELECT set_config('lock_timeout', '1', false)", "SELECT 1; RESET ALL",
+	for sql, instead := range map[string]string{
+		"LISTEN news": "ask the database now and then", "SET lock_timeout = 1": "Use SET LOCAL", "SELECT pg_advisory_lock(1)": "or a lease",
+		"CREATE TEMP TABLE t ()": "ON COMMIT DROP", "SELECT 1 INTO TEMP t": "ON COMMIT DROP", "CREATE TABLE pg_temp.t ()": "ON COMMIT DROP",
+		"DECLARE c CURSOR WITH HOLD FOR SELECT 1": "Leave WITH HOLD out", "PREPARE q AS SELECT 1": "). Use a connection with an alias of its own",
+		"DISCARD ALL": "). Use a connection with an alias of its own", "SELECT set_config('lock_timeout', '1', false)": "Use SET LOCAL", "SELECT 1; RESET ALL": "Use SET LOCAL",
 	} {
-		refused(t.Context(), sql)
+		refused(t.Context(), sql, instead)
 	}
 	ctx := hare.WithConnections(t.Context(), c)
 	err = transactions.Atomic(ctx, func(ctx context.Context) error {
-		refused(ctx, "SET lock_timeout = 1") // as the first statement, which BEGIN would have travelled with
+		refused(ctx, "SET lock_timeout = 1", "SET LOCAL") // as the first statement, which BEGIN would have travelled with
 		for _, sql := range []string{
 			"SET LOCAL lock_timeout = 4321", "SELECT pg_advisory_xact_lock(1)", "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1 AS n",
 			"DECLARE c CURSOR FOR SELECT n FROM t", "SELECT set_config('statement_timeout', '9s', true)", "NOTIFY news", "CREATE TABLE kept AS SELECT * FROM t",
@@ -232,7 +234,7 @@ func TestClientBehindPooler(t *testing.T) {
 				return err
 			}
 		}
-		refused(ctx, "LISTEN news")
+		refused(ctx, "LISTEN news", "NOTIFY works")
 		return nil
 	}, transactions.Using("main"))
 	same(t, "the transaction", nil, err)

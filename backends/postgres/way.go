@@ -57,7 +57,11 @@ func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool) (*
 	bounded, cancel := context.WithTimeout(ctx, d.options.connectTimeout)
 	defer cancel()
 	answer, err := simple(bounded, pg, d.question)
-	if err != nil {
+	switch {
+	case err != nil && bounded.Err() != nil && ctx.Err() == nil:
+		return nil, &backend.Error{Class: backend.ClassConnection, NotDone: true, Err: err, Message: fmt.Sprintf("the log-in succeeded, and the first question was not answered within %v (connect_timeout): "+
+			"a pooler on the way has no server connection to lend, or the server stands still", d.options.connectTimeout)}
+	case err != nil:
 		return nil, err
 	}
 	if len(answer.Row) != 3+len(d.options.guards) {

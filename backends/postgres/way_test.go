@@ -2,10 +2,12 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/integration/servers"
 )
@@ -113,6 +115,11 @@ func TestWayOfAFullPooler(t *testing.T) {
 	defer cancel()
 	if _, err := db.Acquire(ctx); err == nil {
 		t.Fatal("a pooler that is full has answered")
+	}
+	// Where nobody else sets an end, it says what it waited for.
+	_, err := open(t, p.URL(address), "connect_timeout=500ms").Acquire(t.Context())
+	if lost := (*hare.ConnectionError)(nil); !errors.As(hare.ErrorFrom("main", "", err), &lost) || !lost.NotDone || !strings.Contains(lost.Error(), "within 500ms (connect_timeout): a pooler on the way has no server connection to lend") {
+		t.Errorf("of a pooler that is full: %v", err)
 	}
 	if _, err := second.Control(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)

@@ -204,7 +204,7 @@ func (o leasesOptions) next(alias string, err error) string {
 		return "what is written there under the lease is not finished: run this again when it is. What is prepared is finished by hare distributed-recover; " +
 			"a server process that hangs is ended, and its transaction rolled back, by SELECT pg_terminate_backend(PID)"
 	case errors.As(err, &lost), errors.As(err, &late):
-		return fmt.Sprintf("run this again when %q answers. Until then nobody can take or renew a lease there", alias)
+		return fmt.Sprintf("run this again when %q answers. Until then nobody can take or renew a lease there, unless it is the pooler that does not, and leases go past it (direct_host)", alias)
 	case errors.As(err, &refused) && refused.SQLState == "42501":
 		return fmt.Sprintf("give the role of %q SELECT on public.hare_leases, and for --finish also UPDATE", alias)
 	case errors.As(err, &term):

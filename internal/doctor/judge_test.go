@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -82,13 +83,40 @@ func TestPathIsJudged(t *testing.T) {
 		{"transaction", backend.Path{Pooler: backend.PoolingTransaction, Told: &yes, Direct: "db:5432"}, OK, "transaction mode"},
 		{"transaction, and no way past it", backend.Path{Pooler: backend.PoolingTransaction}, Warning, "direct_host"},
 		{"transaction, and denied", backend.Path{Pooler: backend.PoolingTransaction, Told: &no}, Failure, "take transaction_pooling=false out"},
-		{"unknown", backend.Path{Pooler: backend.PoolingUnknown}, Warning, "could not be seen"},
+		{"unknown", backend.Path{Pooler: backend.PoolingUnknown}, Warning, "taken for one in transaction mode"},
+		{"unknown, and denied", backend.Path{Pooler: backend.PoolingUnknown, Told: &no}, Warning, "taken for one in session mode"},
 	} {
 		test.path.Evidence = "seen"
 		f := judgePath(test.path)
 		if f.State != test.state || !strings.Contains(f.Value+f.Mend, test.says) || !strings.Contains(f.Value, "seen") || (f.Mend == "") != (f.State == OK) {
 			t.Errorf("%s: %+v", test.name, f)
 		}
+	}
+}
+
+// A pooler that is full is told as such where that can be seen, and where it may be.
+func TestFullPoolerIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{
+		"it says so":      hare.ErrorFrom("a", "", &backend.Error{Class: backend.ClassConnection, SQLState: "08P01", Message: "query_wait_timeout"}),
+		"it says nothing": hare.ErrorFrom("a", "", context.DeadlineExceeded),
+	} {
+		if f := unreachable(err); f.State != Failure || !strings.Contains(f.Mend, "SHOW POOLS") {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if f := unreachable(hare.ErrorFrom("a", "", &backend.Error{Class: backend.ClassConnection, Message: "connection refused"})); strings.Contains(f.Mend, "SHOW POOLS") {
+		t.Errorf("a server that is away: %+v", f)
+	}
+}
+
+// A role's defaults cannot be set on a standby: no statement is proposed there.
+func TestStandbyIsNotAltered(t *testing.T) {
+	t.Parallel()
+	d := &database{server: server{Role: "app", Database: "shop", Standby: true}, settings: map[string]setting{"lock_timeout": {Value: "0", Source: "default"}}}
+	f := timeout("lock_timeout", "5s", "").judge(d, nil)[0]
+	if f.State != Warning || len(f.SQL) > 0 || !strings.Contains(f.Mend, "on the primary") {
+		t.Errorf("%+v", f)
 	}
 }
 
@@ -111,6 +139,9 @@ func TestGuardsAreJudged(t *testing.T) {
 		if list[i].Value != want.value || len(list[i].SQL) != 1 || list[i].SQL[0] != want.sql {
 			t.Errorf("%+v, want %+v", list[i], want)
 		}
+	}
+	if strings.Contains(list[1].Why+list[1].Mend, "time") || !strings.Contains(list[1].Mend, "SET LOCAL") {
+		t.Errorf("of a search_path: %+v", list[1])
 	}
 	if list[2].Value != "in force: lock_timeout = 5s" {
 		t.Errorf("%+v", list[2])

@@ -47,8 +47,8 @@ func held(d *database, _ *examination) (findings []Finding) {
 		case l.Left == nil || *l.Left > farAway.Seconds():
 			f := found(Warning, "%s", l)
 			f.Why = "when its holder dies nobody can take it over before that"
-			f.Mend = "give the lease a shorter TTL (leases.Options). If its holder is gone, and only then, end its term; without --finish it tells what that means:"
-			f.Command = []string{"leases", "--connection", d.alias, "--release", l.Name, "--token", strconv.FormatInt(l.Token, 10), "--finish"}
+			f.Mend = "give the lease a shorter TTL (leases.Options). If its holder is gone, and only then, end its term; this tells what that means, and with --finish does it:"
+			f.Command = []string{"leases", "--connection", d.alias, "--release", l.Name, "--token", strconv.FormatInt(l.Token, 10)}
 			findings = append(findings, f)
 		case len(names) == mostNames:
 			more++

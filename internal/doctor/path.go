@@ -67,6 +67,9 @@ func refusalExplained(d *database, all *examination) bool {
 	return slices.ContainsFunc(slices.Concat(pooler(d, all), directAddress(d, all), guards(d, all)), func(f Finding) bool { return f.State == Failure })
 }
 
+// lookAtPools is how to see that a pooler is full, and what to do then.
+const lookAtPools = "cl_waiting in SHOW POOLS of PgBouncer's console tells it. End what keeps them, or raise default_pool_size"
+
 func unreachable(err error) Finding {
 	f := found(Failure, "%s", says(err))
 	var (
@@ -80,6 +83,14 @@ func unreachable(err error) Finding {
 		f.Mend = "raise max_size or the server's max_connections"
 	default:
 		f.Mend = "see that the server, and the pooler before it, run and answer at the address in the configuration"
+		var refused *hare.DatabaseError
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			f.Value = "no answer in time: " + f.Value
+			f.Mend += ". A pooler of which all server connections are lent keeps others waiting just so: " + lookAtPools
+		case errors.As(err, &refused) && refused.SQLState == "08P01": // protocol_violation, PgBouncer's own answer whatever is wrong
+			f.Mend = "it is most likely a pooler that says so. One that is full does (query_wait_timeout: all its server connections are lent; no more connections: max_client_conn is reached): " + lookAtPools
+		}
 	}
 	return f
 }
@@ -89,8 +100,8 @@ func pooler(d *database, _ *examination) []Finding {
 		if d.pathErr == nil || d.failed[reaching] != nil {
 			return nil // the backend does not look, or there is nothing to be seen
 		}
-		f := found(Failure, "not known: %s", says(d.pathErr))
-		f.Mend = "see that the server, and the pooler before it, run and answer at the address in the configuration"
+		f := unreachable(d.pathErr)
+		f.Value = "not known: " + f.Value
 		return []Finding{f}
 	}
 	return []Finding{judgePath(*d.path)}
@@ -112,9 +123,12 @@ func judgePath(p backend.Path) Finding {
 		f.State = Warning
 		f.Why = "statements are sent anew each time, and statements that need a session are refused, without need"
 		f.Mend = "take transaction_pooling=true out of the URL"
+	case p.Told != nil && !*p.Told && p.Pooler == backend.PoolingUnknown:
+		f.State = Warning
+		f.Mend = "as the URL says it is taken for one in session mode, and nothing shows that it is: give its pool five connections at least, or run hare doctor when it has them free"
 	case p.Pooler == backend.PoolingUnknown:
 		f.State = Warning
-		f.Mend = "it is taken for one in transaction mode. If it is one, say so: transaction_pooling=true in the URL; if not, give its pool five connections at least"
+		f.Mend = "it is taken for one in transaction mode. If it is one, say so: transaction_pooling=true in the URL; if not, say transaction_pooling=false, or give its pool five connections at least, so that it can be seen"
 	case shared && p.Direct == "":
 		f.State = Warning
 		f.Why = "recovery and leases wait for a place in the pooler like everything else: when it is full they cannot work"
@@ -135,7 +149,7 @@ func directAddress(d *database, _ *examination) []Finding {
 		return nil
 	}
 	if d.pathErr != nil {
-		f := found(Failure, "%s cannot be used: %s", d.path.Direct, says(d.pathErr))
+		f := found(Failure, "cannot be used: %s", says(d.pathErr))
 		f.Mend = "see that the server answers there, and correct direct_host and direct_port in the URL"
 		return []Finding{f}
 	}
@@ -160,7 +174,14 @@ func guards(d *database, _ *examination) (findings []Finding) {
 		}
 		f := found(Failure, "%s: the URL asks for %s, the server has %s", g.Name, spell(g.Name, g.Asked), spell(g.Name, g.Found))
 		f.Mend = "make it a default of the role, and let the pooler open new connections (RECONNECT in PgBouncer's console); or take it out of the URL, and set it in each transaction (transactions.StatementTimeout, SET LOCAL):"
+		if !isTimeout(g.Name) {
+			f.Why = "names without a schema would be looked for elsewhere than the URL says; hare refuses to work"
+			f.Mend = "make it a default of the role, and let the pooler open new connections (RECONNECT in PgBouncer's console); or take it out of the URL, and set it in each transaction (SET LOCAL):"
+		}
 		f.SQL = d.roleDefault(g.Name, assignment(g))
+		if f.SQL == nil {
+			f.Mend = strings.TrimSuffix(f.Mend, ":") + ". A default of the role is set on the primary, and reaches the standby from there"
+		}
 		findings = append(findings, f)
 	}
 	if len(held) > 0 {
@@ -190,9 +211,9 @@ func assignment(g backend.Guard) string {
 }
 
 // roleDefault makes a setting a default of the role in this database, which wins over the defaults of the role, the
-// database and the server. The role may do it itself.
+// database and the server. The role may do it itself. A standby cannot; it gets what its primary has.
 func (d *database) roleDefault(name, value string) []string {
-	if d.server.Role == "" {
+	if d.server.Role == "" || d.server.Standby {
 		return nil
 	}
 	return []string{fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET %s = %s", quoteName(d.server.Role), quoteName(d.server.Database), name, value)}

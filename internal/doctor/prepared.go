@@ -50,22 +50,26 @@ func slots(d *database, all *examination) []Finding {
 		value += fmt.Sprintf(", %d of them by other databases of the server", elsewhere)
 	}
 	f := found(OK, "%s", value)
+	how, sql := "as a superuser, and restart the server:", []string{fmt.Sprintf("ALTER SYSTEM SET max_prepared_transactions = %d", d.slotsWanted(2*most))}
+	if d.settings["max_prepared_transactions"].Source == "command line" { // which wins over the configuration
+		how, sql = fmt.Sprintf("on the server's command line, which sets max_prepared_transactions (%d for example), and restart it", d.slotsWanted(2*most)), nil
+	}
 	switch {
 	case most == 0:
 		f.State, f.Value = judgeNoSlots(len(all.configured), d.coordinates(), all.coordinated())
 		if f.State == OK {
 			return []Finding{f}
 		}
-		f.Mend = "as many as max_connections are always enough. Then restart the server; a standby needs as many as its primary:"
-		f.SQL = d.moreSlots(0)
+		f.Mend = "as many as max_connections are always enough, and a standby needs as many as its primary. Set it " + how
+		f.SQL = sql
 	case used >= most:
 		f.State = Failure
-		f.Mend = "finish what is left over, see prepared_transactions. If all of them are young there are too few slots; then, before a restart of the server:"
-		f.SQL = d.moreSlots(most)
+		f.Mend = "finish what is left over, see prepared_transactions. If all of them are young there are too few slots: set more " + how
+		f.SQL = sql
 	case used*5 > most*4:
 		f.State = Warning
-		f.Mend = "finish what is left over, see prepared_transactions. If all of them are young there are soon too few slots; then, before a restart of the server:"
-		f.SQL = d.moreSlots(most)
+		f.Mend = "finish what is left over, see prepared_transactions. If all of them are young there are soon too few slots: set more " + how
+		f.SQL = sql
 	}
 	return []Finding{f}
 }
@@ -83,9 +87,8 @@ func judgeNoSlots(databases int, coordinates, coordinated bool) (State, string) 
 	return Warning, "no slots: max_prepared_transactions is 0; if there are to be distributed transactions, this database cannot take part"
 }
 
-func (d *database) moreSlots(now int) []string {
-	return []string{fmt.Sprintf("ALTER SYSTEM SET max_prepared_transactions = %d", max(d.number("max_connections"), 2*now))}
-}
+// slotsWanted are as many as are always enough, or so many if that is more.
+func (d *database) slotsWanted(least int) int { return max(d.number("max_connections"), least) }
 
 // orphans judges what is prepared in this database: hare's and strangers' apart, each by its oldest.
 func orphans(d *database, all *examination) (findings []Finding) {

@@ -122,6 +122,9 @@ func timeout(name, proposed, why string) check {
 		f := found(Warning, "none (%s)", s.origin())
 		f.Mend = "as a default of the role, with a value that suits the application; connections that are open keep the old one:"
 		f.SQL = d.roleDefault(name, value)
+		if d.server.Standby {
+			f.Mend = "set a default of the role on the primary; the standby gets it from there"
+		}
 		return []Finding{f}
 	}}
 }
