@@ -2,7 +2,7 @@ package leases
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -27,34 +27,37 @@ type Info struct {
 func (i Info) Held() bool { return i.Remaining > 0 }
 
 // List lists the leases of a database by name, those that are free included. A database without the table has none. It
-// only reads, one statement on a connection of the pool.
-func List(ctx context.Context, c *hare.Client) ([]Info, error) {
+// only reads, one statement on a connection that it dials outside the pool, so that it sees what leases see: past a pooler
+// that is full, where the URL has a direct address.
+func List(ctx context.Context, c *hare.Client) (list []Info, err error) {
 	if err := checkClient(c); err != nil {
 		return nil, err
 	}
-	rows, err := c.Query(ctx, `SELECT `+columns+` FROM `+table+` ORDER BY name`)
-	if backend.SQLState(err) == "42P01" { // undefined_table
-		return nil, nil
-	}
-	var refused *hare.DatabaseError
-	if errors.As(err, &refused) {
-		refused.SQL = "" // which is long, and tells nobody anything: hare's own
-	}
+	defer func() { err = hare.ErrorFrom(c.Alias(), "", err) }() // the statement is hare's own, and long
+	conn, err := c.Database().Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var list []Info
-	for rows.Next() {
-		var i Info
-		var ms int64
-		if err := rows.Scan(&i.Name, &i.Holder, &i.Token, &i.Acquired, &i.Renewed, &i.Expires, &i.Now, &ms); err != nil {
-			return nil, err
-		}
-		i.Remaining = time.Duration(ms) * time.Millisecond
-		list = append(list, i)
+	defer conn.Release()
+	answer, err := conn.Control(ctx, listSQL)
+	if backend.SQLState(err) == "42P01" { // undefined_table
+		return nil, nil
 	}
-	return list, rows.Err()
+	if err != nil || len(answer.Row) != 1 {
+		return nil, err
+	}
+	var rows []struct {
+		Info
+		MS int64
+	}
+	if err := json.Unmarshal([]byte(answer.Row[0]), &rows); err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		row.Remaining = time.Duration(row.MS) * time.Millisecond
+		list = append(list, row.Info)
+	}
+	return list, nil
 }
 
 // ForceRelease ends a term whoever holds it: for a holder that is gone, where the TTL is too long to wait for, or one that

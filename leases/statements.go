@@ -31,8 +31,10 @@ var createTable = []string{
 // infinite, or too far away for a time.Duration: it counts as a century.
 const remaining = `ceil(extract(epoch FROM greatest(least(expires_at, clock_timestamp() + interval '100 years'), clock_timestamp()) - clock_timestamp()) * 1000)::bigint`
 
-// columns are what a row says, the time, and how long it is still held. Infinite times become ones that programs can have.
-var columns = `name, holder, token, ` + finite("acquired_at") + `, ` + finite("renewed_at") + `, ` + finite("expires_at") + `, clock_timestamp(), ` + remaining
+// listSQL is what all rows say, as a JSON array of Info with the remaining time in milliseconds. Infinite times become ones
+// that programs can have.
+var listSQL = `SELECT coalesce(json_agg(json_build_object('Name', name, 'Holder', holder, 'Token', token, 'Acquired', ` + finite("acquired_at") + `,
+	'Renewed', ` + finite("renewed_at") + `, 'Expires', ` + finite("expires_at") + `, 'Now', clock_timestamp(), 'MS', ` + remaining + `) ORDER BY name), '[]') FROM ` + table
 
 func finite(column string) string {
 	return `least(greatest(` + column + `, timestamptz '0001-01-01 00:00Z'), timestamptz '9999-12-31 00:00Z')`
