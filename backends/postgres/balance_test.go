@@ -13,16 +13,14 @@ func TestWayBehindABalancer(t *testing.T) {
 	address, first := pooled(t, servers.PoolerOptions{})
 	second := servers.PoolerFor(t, servers.PoolerOptions{URL: address})
 	third := servers.PoolerFor(t, servers.PoolerOptions{URL: address})
-	balancer := newRelay(t, first.Host())
-	balancer.others = []string{second.Host(), third.Host()}
+	balancer := newRelay(t, first.Host(), second.Host(), third.Host())
 	db := open(t, through(t, address, balancer.Addr().String()))
 	same(t, "statements are kept", false, keepsStatements(t, db))
 	same(t, "pooler", backend.PoolingTransaction, observe(t, db).Pooler)
 
 	first, second = servers.PoolerFor(t, servers.PoolerOptions{URL: address, Mode: servers.SessionMode}),
 		servers.PoolerFor(t, servers.PoolerOptions{URL: address, Mode: servers.SessionMode})
-	balancer = newRelay(t, first.Host())
-	balancer.others = []string{second.Host()}
+	balancer = newRelay(t, first.Host(), second.Host())
 	db = open(t, through(t, address, balancer.Addr().String()))
 	same(t, "pooler in session mode", backend.PoolingSession, observe(t, db).Pooler)
 }

@@ -16,13 +16,13 @@ type relay struct {
 	open   []net.Conn
 }
 
-func newRelay(t testing.TB, target string) *relay {
+func newRelay(t testing.TB, target string, others ...string) *relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{Listener: listener, target: target}
+	r := &relay{Listener: listener, target: target, others: others}
 	t.Cleanup(func() { listener.Close(); r.lead("") })
 	go func() {
 		for {
