@@ -38,7 +38,9 @@ func TestRenewalAfterAWait(t *testing.T) {
 		for what, end := range map[string]string{"rolled back": "ROLLBACK", "committed": "COMMIT"} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
-				inTime(t, func(rest time.Duration) bool { return renewalAfterAWait(newPlace(t), rest, test.renew, end, test.extended) })
+				inTime(t, func(rest time.Duration) bool {
+					return renewalAfterAWait(newPlace(t), rest, test.renew, end, test.extended)
+				})
 			})
 		}
 	}
