@@ -148,7 +148,7 @@ func holdLease(t *testing.T, database, name string) *leases.Term {
 		t.Fatal(err)
 	}
 	lease := leases.New(client, name, leases.Options{TTL: 30 * time.Minute, Holder: "worker-1"})
-	term, err := lease.TryAcquire(t.Context())
+	term, err := lease.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func TestLeaseOfAProcessThatIsKilled(t *testing.T) {
 	p := launch(t, "lease", f.urls["c"])
 	p.says()
 	l := f.lease(f.client("c"), "job", briefly)
-	as[*leases.HeldError](t, f.refused(l))
+	f.held(l)
 	p.signal(syscall.SIGKILL)
 	if err := p.cmd.Wait(); err == nil {
 		t.Error("it was not killed")

@@ -62,7 +62,7 @@ func (c *leasesCommand) release(token int64, args ...string) result {
 func (c *leasesCommand) hold(alias string) *leases.Term {
 	c.Helper()
 	l := leases.New(c.client(alias), "job", leases.Options{TTL: time.Hour, Holder: "the holder", Logger: slog.New(slog.DiscardHandler)})
-	term, err := l.TryAcquire(c.ctx)
+	term, err := l.Acquire(c.ctx)
 	if err != nil {
 		c.Fatal(err)
 	}

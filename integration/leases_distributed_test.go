@@ -17,7 +17,9 @@ import (
 func TestLeaseFenceInADistributedTransaction(t *testing.T) {
 	t.Parallel()
 	f := newTrio(t, "")
-	l := leases.New(f.client("a"), "job", briefly)
+	opts := briefly
+	opts.TTL = time.Minute // it does not lapse
+	l := leases.New(f.client("a"), "job", opts)
 	term, err := l.Acquire(f.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +48,14 @@ func TestLeaseFenceInADistributedTransaction(t *testing.T) {
 	}
 	next := leases.New(client, "job", briefly)
 	defer func() { _ = next.Stop(context.Background()) }()
-	_, err = next.TryAcquire(f.ctx)
-	blocked := as[*leases.BlockedError](t, err)
+	var blocked *leases.BlockedError
+	f.eventually("an acquisition is blocked", func() bool {
+		_, err := next.TryAcquire(f.ctx)
+		if err == nil {
+			t.Fatal("the lease was acquired beside what is prepared")
+		}
+		return errors.As(err, &blocked)
+	})
 	if by := strings.Join(blocked.By, "; "); !strings.Contains(by, "prepared transaction "+gids[0]) {
 		t.Errorf("blocked by %q, want %s", by, gids[0])
 	}

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -47,9 +48,9 @@ func (f *leasing) opened(url string) (*hare.Connections, *hare.Client) {
 }
 
 // briefly are options with a long trust window, whose end is long before the expiry.
-var briefly = leases.Options{TTL: 8 * time.Second, Margin: 3 * time.Second, Interval: time.Second, Poll: 200 * time.Millisecond,
-	LockTimeout: 400 * time.Millisecond, StatementTimeout: 700 * time.Millisecond, IdleTimeout: 500 * time.Millisecond,
-	StallTimeout: 2 * time.Second, Logger: slog.New(slog.DiscardHandler)}
+var briefly = leases.Options{TTL: 12 * time.Second, Margin: 4 * time.Second, Interval: time.Second, Poll: 200 * time.Millisecond,
+	LockTimeout: 1500 * time.Millisecond, StatementTimeout: 3 * time.Second, IdleTimeout: 2 * time.Second,
+	StallTimeout: 4 * time.Second, Logger: slog.New(slog.DiscardHandler)}
 
 // lease is a candidate that is stopped at the end of the test.
 func (f *leasing) lease(c *hare.Client, name string, opts leases.Options) *leases.Lease {
@@ -80,6 +81,14 @@ func (f *leasing) refused(l *leases.Lease) error {
 		f.Fatalf("term %d was acquired", term.Token())
 	}
 	return err
+}
+
+// held is how an acquisition is refused because somebody else holds the lease. It is tried again for as long as a busy
+// machine is too slow for an answer.
+func (f *leasing) held(l *leases.Lease) (held *leases.HeldError) {
+	f.Helper()
+	f.eventually("an answer to an acquisition", func() bool { return errors.As(f.refused(l), &held) })
+	return held
 }
 
 // row is all that the row of the lease "job" says.

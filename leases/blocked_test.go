@@ -19,10 +19,11 @@ import (
 // TestBlockedRowsDisturbNobody: rows that stay locked keep neither the renewals nor the acquisitions of other leases of the
 // process from getting through, also where those have much less time.
 func TestBlockedRowsDisturbNobody(t *testing.T) {
+	t.Parallel()
 	const blocked = 8
 	p := newPlace(t)
 	conns, client := p.connect(p.url)
-	slow, fast := leases.Options{Logger: quiet}, leases.Options{TTL: 3 * time.Second, Logger: quiet}
+	slow, fast := quick(), fleeting(8*time.Second) // the slow ones wait for a lock for much longer than the fast one lasts
 	for i := range blocked {
 		term := p.acquire(p.lease(client, fmt.Sprint("free", i), slow))
 		if err := term.Release(); err != nil {
@@ -44,7 +45,7 @@ func TestBlockedRowsDisturbNobody(t *testing.T) {
 		select {
 		case <-good.Done():
 			return good.Err()
-		case <-time.After(4 * fast.TTL): // the held ones are renewed meanwhile, too
+		case <-time.After(2 * fast.TTL): // the held ones are renewed meanwhile, too
 		}
 		return nil
 	})
@@ -66,7 +67,7 @@ func TestBlockedByAnotherRole(t *testing.T) {
 	p := newPlace(t)
 	conns, client := p.connect(p.url)
 	// ForceRelease waits for 4 s, and the fenced transaction may be idle for longer.
-	term := p.acquire(p.lease(client, "job", leases.Options{Logger: quiet}))
+	term := p.acquire(p.lease(client, "job", long))
 	u, err := url.Parse(servers.Direct(p.url)) // a pooler of the fixture gives everybody the same role
 	if err != nil {
 		t.Fatal("the server's address is no URL")

@@ -30,7 +30,8 @@ func TestSuspended(t *testing.T) {
 	p := newPlace(t)
 	conns, client := p.connect(p.url)
 	lost := make(chan error, 2)
-	opts := leases.Options{Logger: quiet, OnEnd: func(_ *leases.Term, err error) { lost <- err }}
+	opts := long
+	opts.OnEnd = func(_ *leases.Term, err error) { lost <- err }
 	l := p.lease(client, "job", opts)
 	var computer clocks
 	computer.of(l)
@@ -38,7 +39,7 @@ func TestSuspended(t *testing.T) {
 	if err := term.Err(); err != nil {
 		t.Fatal(err)
 	}
-	computer.wall.Add(int64(leases.DefaultTTL)) // the monotonic clock goes on as if nothing had been
+	computer.wall.Add(int64(long.TTL)) // the monotonic clock goes on as if nothing had been
 	as[*leases.LeaseLostError](t, transactions.Atomic(within(t, conns), term.Fence))
 	as[*leases.LeaseLostError](t, <-lost)
 	<-term.Done()
@@ -48,11 +49,11 @@ func TestSuspended(t *testing.T) {
 	if again.Token() <= term.Token() {
 		t.Errorf("token %d after %d", again.Token(), term.Token())
 	}
-	computer.wall.Add(int64(leases.DefaultTTL))
+	computer.wall.Add(int64(long.TTL))
 	select {
 	case <-again.Done():
 		as[*leases.LeaseLostError](t, <-lost)
-	case <-time.After(leases.DefaultTTL / 2):
+	case <-time.After(long.TTL / 2):
 		t.Error("the suspension is not noticed")
 	}
 }
@@ -92,12 +93,12 @@ func TestWallClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	watch := p.session()
-	l := p.lease(p.client(), "job", leases.Options{TTL: 4 * time.Second, Logger: quiet})
+	l := p.lease(p.client(), "job", quick())
 	var computer clocks
 	computer.of(l)
 	term := p.acquire(l)
 	renewed := func() time.Time { return get[time.Time](p, watch, "SELECT renewed_at FROM public.hare_leases") }
-	for _, by := range []time.Duration{-time.Hour, -24 * time.Hour, time.Second, -time.Minute} {
+	for _, by := range []time.Duration{-time.Hour, -24 * time.Hour, quick().TTL / 3, -time.Minute} {
 		computer.wall.Add(int64(by))
 		last := renewed()
 		p.eventually("a renewal after the clock was set", func() bool { return renewed().After(last) })
@@ -118,26 +119,26 @@ func TestClocksOfClients(t *testing.T) {
 	for _, zone := range []string{"Asia/Tokyo", "America/Los_Angeles"} {
 		p.do(watch, "SET TimeZone = '"+zone+"'")
 		name := zone
-		holder := p.lease(p.client(), name, leases.Options{TTL: 10 * time.Second, Logger: quiet})
+		holder := p.lease(p.client(), name, long)
 		term := p.acquire(holder)
 		var others []*leases.Lease
 		for _, by := range []time.Duration{-3 * time.Minute, 3 * time.Minute, 24 * time.Hour} {
-			other := p.lease(p.client(), name, leases.Options{TTL: 500 * time.Millisecond, Logger: quiet})
+			other := p.lease(p.client(), name, fleeting(3*time.Second))
 			var computer clocks
 			computer.wall.Store(int64(by))
 			computer.monotonic.Store(int64(by))
 			computer.of(other)
 			others = append(others, other)
 		}
-		for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // longer than the others' TTL
 			for _, other := range others {
-				as[*leases.HeldError](t, second(other.TryAcquire(t.Context())))
+				p.held(other)
 			}
 		}
 		if err := term.Err(); err != nil {
 			t.Error(err)
 		}
-		if rest := get[time.Duration](p, watch, "SELECT expires_at - renewed_at FROM public.hare_leases WHERE name = $1", name); rest != 10*time.Second {
+		if rest := get[time.Duration](p, watch, "SELECT expires_at - renewed_at FROM public.hare_leases WHERE name = $1", name); rest != long.TTL {
 			t.Errorf("the term lasts %v", rest)
 		}
 		if ahead := get[bool](p, watch, "SELECT renewed_at > clock_timestamp() FROM public.hare_leases WHERE name = $1", name); ahead {
@@ -194,7 +195,7 @@ func TestOddSettings(t *testing.T) {
 		if err := term.Err(); err != nil {
 			t.Errorf("%s: %v", odd, err)
 		}
-		held := as[*leases.HeldError](t, second(p.lease(client, odd, quick()).TryAcquire(t.Context())))
+		held := p.held(p.lease(client, odd, quick()))
 		if held.Holder != term.Holder() || !strings.HasPrefix(held.Holder, odd) {
 			t.Errorf("held by %q, want %q", held.Holder, term.Holder())
 		}

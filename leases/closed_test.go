@@ -3,6 +3,7 @@ package leases_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/hare-go/hare/leases"
 )
@@ -13,7 +14,7 @@ func TestCloseConnections(t *testing.T) {
 	p := newPlace(t)
 	watch := p.session()
 	conns, client := p.connect(p.url)
-	opts, sees := counted(quick())
+	opts, sees := counted(fleeting(5 * time.Second))
 	l := p.lease(client, "job", opts)
 	term := p.acquire(l)
 	conns.Close()

@@ -23,7 +23,7 @@ func TestAcquireAfterDone(t *testing.T) {
 			default:
 			}
 		}
-		next, err := l.TryAcquire(t.Context())
+		next, err := p.try(l)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,10 +103,10 @@ var faultsOfRenewals = map[string]fault{
 }
 
 // unhurried are options with a long trust window, whose end is long before the expiry.
-func unhurried(h slog.Handler) leases.Options {
-	return leases.Options{TTL: 6 * time.Second, Margin: 2 * time.Second, Interval: time.Second, Poll: 200 * time.Millisecond,
-		LockTimeout: 400 * time.Millisecond, StatementTimeout: 700 * time.Millisecond, IdleTimeout: 500 * time.Millisecond,
-		StallTimeout: 2 * time.Second, Logger: slog.New(h)}
+func unhurried(h slog.Handler, ttl time.Duration) leases.Options {
+	return leases.Options{TTL: ttl, Margin: 4 * time.Second, Interval: time.Second, Poll: 200 * time.Millisecond,
+		LockTimeout: time.Second, StatementTimeout: 2 * time.Second, IdleTimeout: 2 * time.Second,
+		StallTimeout: ttl - 5*time.Second, Logger: slog.New(h)}
 }
 
 // ownRole is a role that may use the table of leases and no more, and the URL for it.
@@ -153,7 +153,11 @@ func TestEveryFailureOfRenewals(t *testing.T) {
 				role, address := p.ownRole(watch)
 				_, client := p.connect(address)
 				told := &heard{}
-				opts, sees := counted(unhurried(told))
+				ttl := 10 * time.Second
+				if heals {
+					ttl = 40 * time.Second // which nobody waits for
+				}
+				opts, sees := counted(unhurried(told, ttl))
 				l := p.lease(client, "job", opts)
 				term := p.acquire(l)
 				fault.begin(p, watch, role)
@@ -207,7 +211,7 @@ func TestFailuresOfCandidates(t *testing.T) {
 			p.do(watch, "INSERT INTO public.hare_leases VALUES ('job', 'nobody', 3, 'epoch', 'epoch', 'epoch')")
 			fault.begin(p, watch, role)
 			told := &heard{}
-			l := p.lease(client, "job", unhurried(told))
+			l := p.lease(client, "job", unhurried(told, 40*time.Second))
 			var term *leases.Term
 			acquired := background(func() (err error) { term, err = l.Acquire(t.Context()); return err })
 			// A matter of configuration: rights, tables, logins.
@@ -222,7 +226,7 @@ func TestFailuresOfCandidates(t *testing.T) {
 				fault.end(p, watch, role)
 				return
 			}
-			if first := second(p.lease(client, "job", unhurried(told)).TryAcquire(t.Context())); first == nil {
+			if first := second(p.lease(client, "job", unhurried(told, 40*time.Second)).TryAcquire(t.Context())); first == nil {
 				t.Error("an acquisition did not fail")
 			}
 			pending(t, "Acquire", acquired)

@@ -58,7 +58,18 @@ func within(t *testing.T, conns *hare.Connections) context.Context {
 var quiet = slog.New(slog.DiscardHandler)
 
 // quick are options for tests that wait for an expiry.
-func quick() leases.Options { return leases.Options{TTL: 2 * time.Second, Logger: quiet} }
+func quick() leases.Options {
+	opts := long
+	opts.Interval, opts.Margin, opts.Poll = 300*time.Millisecond, time.Second, 200*time.Millisecond
+	return opts
+}
+
+// fleeting are options for a test that waits for the end of the TTL, with as much patience as that allows.
+func fleeting(ttl time.Duration) leases.Options {
+	const second = time.Second
+	return leases.Options{TTL: ttl, Interval: 400 * time.Millisecond, Margin: 300 * time.Millisecond, StallTimeout: ttl - second, StatementTimeout: ttl - 3*second/2,
+		LockTimeout: ttl - 2*second, IdleTimeout: ttl, Poll: 200 * time.Millisecond, Logger: quiet}
+}
 
 // stop stops a lease at the end of the test.
 func (p *place) lease(c *hare.Client, name string, opts leases.Options) *leases.Lease {
@@ -79,6 +90,25 @@ func (p *place) acquire(l *leases.Lease) *leases.Term {
 		p.Fatal(err)
 	}
 	return term
+}
+
+// try is TryAcquire, and once more for as long as a busy machine is too slow for an answer.
+func (p *place) try(l *leases.Lease) (term *leases.Term, err error) {
+	p.Helper()
+	p.eventually("an answer to an acquisition", func() bool {
+		term, err = l.TryAcquire(p.Context())
+		var late *hare.TimeoutError
+		var blocked *leases.BlockedError
+		var lost *leases.LeaseLostError
+		return errors.As(err, &blocked) || !errors.As(err, &late) && !errors.As(err, &lost)
+	})
+	return term, err
+}
+
+// held is how an acquisition is refused because somebody else holds the lease.
+func (p *place) held(l *leases.Lease) *leases.HeldError {
+	p.Helper()
+	return as[*leases.HeldError](p.T, second(p.try(l)))
 }
 
 // exec runs SQL on a connection of the pool.
@@ -105,7 +135,7 @@ func (p *place) one(c *hare.Client) leases.Info {
 // eventually waits for a condition.
 func (p *place) eventually(what string, condition func() bool) {
 	p.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if condition() {
 			return
 		}

@@ -12,28 +12,32 @@ import (
 func TestFencedTransactionThatStandsStill(t *testing.T) {
 	t.Parallel()
 	const setting = "SELECT current_setting('idle_in_transaction_session_timeout')"
-	f := newFenced(t, time.Minute)
+	f := newFenced(t)
 	opts := long
-	opts.FenceIdleTimeout = 300 * time.Millisecond
+	opts.FenceIdleTimeout = 3 * time.Second
 	f.do(f.watch, "DELETE FROM public.hare_leases")
-	f.term = f.plant(f.watch, f.lease(f.client, "job", opts), "job", 2*time.Second)
+	f.term = f.plant(f.watch, f.lease(f.client, "job", opts), "job", time.Minute)
+	stood := false
 	err := f.atomic("read committed", func(ctx context.Context) error {
 		if err := errors.Join(f.term.Fence(ctx), f.write(ctx)); err != nil {
 			return err
 		}
-		f.lapse(f.watch, "job")
-		bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
+		f.expire(f.watch, "job")
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		return second(f.next.Acquire(bounded))
+		next, err := f.next.Acquire(bounded)
+		stood = err == nil && next.Token() == f.term.Token()+1
+		return err
 	})
-	if err == nil || f.notes() != 0 {
-		t.Errorf("the transaction that stood still: %v, %d notes", err, f.notes())
+	if err == nil || !stood || f.notes() != 0 {
+		t.Errorf("the transaction that stood still: %v, %d notes; the next one leads: %t", err, f.notes(), stood)
 	}
 
 	f.do(f.watch, "DELETE FROM public.hare_leases")
+	opts.FenceIdleTimeout = 33 * time.Second
 	f.term = f.plant(f.watch, f.lease(f.client, "job", opts), "job", time.Minute)
 	for _, own := range []string{"", "SET LOCAL idle_in_transaction_session_timeout = '77s'"} {
-		want := map[string]string{"": "300ms"}[own]
+		want := map[string]string{"": "33s"}[own]
 		err = f.atomic("read committed", func(ctx context.Context) error {
 			if own != "" {
 				want = "77s"

@@ -111,7 +111,7 @@ func TestOneOfManyIsLocked(t *testing.T) {
 	p.table()
 	blocker := p.session()
 	told := &heard{}
-	opts, sees := counted(unhurried(told))
+	opts, sees := counted(unhurried(told, 20*time.Second))
 	terms := p.many(p.client(), 10, opts, &clocks{})
 	p.do(blocker, "BEGIN", "SELECT FROM public.hare_leases WHERE name = 'job 004' FOR UPDATE")
 	<-terms[4].Done()
@@ -142,7 +142,8 @@ func TestSlowNetwork(t *testing.T) {
 	p := newPlace(t)
 	plan, client := p.observed()
 	plan.Set(func(context.Context, faults.Event) error { time.Sleep(50 * time.Millisecond); return nil }, nil)
-	opts, sees := counted(leases.Options{TTL: 2 * time.Second, Interval: 100 * time.Millisecond, Logger: quiet})
+	opts, sees := counted(fleeting(6 * time.Second)) // the renewals take longer
+	opts.Interval = 100 * time.Millisecond
 	term := p.acquire(p.lease(client, "job", opts))
 	plan.Reset()
 	p.eventually("50 renewals", func() bool { return len(renewals(plan)) >= 50 || term.Err() != nil })

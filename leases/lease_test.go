@@ -14,22 +14,24 @@ import (
 
 func TestOneHolds(t *testing.T) {
 	p := newPlace(t)
-	a, b := p.lease(p.client(), "job", quick()), p.lease(p.client(), "job", quick())
+	watch, opts := p.session(), fleeting(6*time.Second)
+	a, b := p.lease(p.client(), "job", opts), p.lease(p.client(), "job", opts)
 	first := p.acquire(a)
-	held := as[*leases.HeldError](t, second(b.TryAcquire(t.Context())))
+	expiry := get[time.Time](p, watch, "SELECT acquired_at FROM public.hare_leases").Add(opts.TTL)
+	held := p.held(b)
 	if held.Token != first.Token() || held.Holder != first.Holder() || held.Remaining <= 0 {
 		t.Errorf("%v, want the term %d of %s", held, first.Token(), first.Holder())
 	}
 	// Renewals keep it beyond the TTL.
-	time.Sleep(3 * time.Second)
-	as[*leases.HeldError](t, second(b.TryAcquire(t.Context())))
+	p.eventually("the first expiry passes", func() bool { return get[bool](p, watch, "SELECT $1 < clock_timestamp()", expiry) })
+	p.held(b)
 	if err := first.Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Release(); err != nil {
 		t.Fatal(err)
 	}
-	next, err := b.TryAcquire(t.Context())
+	next, err := p.try(b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,12 @@ func TestInfiniteTimes(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	a := p.lease(client, "a", quick())
-	as[*leases.HeldError](t, second(a.TryAcquire(t.Context())))
+	p.held(a)
 	if holder, err := leases.ForceRelease(t.Context(), client, "a", 7); err != nil || holder != "x" {
 		t.Fatal(holder, err)
 	}
-	_, first := a.TryAcquire(t.Context())
-	_, other := p.lease(client, "b", quick()).TryAcquire(t.Context())
+	_, first := p.try(a)
+	_, other := p.try(p.lease(client, "b", quick()))
 	if err := errors.Join(first, other); err != nil {
 		t.Fatal(err)
 	}

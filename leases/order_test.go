@@ -3,6 +3,7 @@ package leases_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/hare-go/hare/transactions"
 )
 
-// fenced is a database with a term that lapses in a second and that nobody renews, and a table for what it writes.
+// fenced is a database with a term that nobody renews, and a table for what it writes.
 type fenced struct {
 	*place
 	ctx    context.Context
@@ -24,14 +25,14 @@ type fenced struct {
 	next   *leases.Lease
 }
 
-func newFenced(t *testing.T, rest time.Duration) *fenced {
+func newFenced(t *testing.T) *fenced {
 	t.Helper()
 	p := newPlace(t)
 	p.table()
 	conns, client := p.connect(p.url)
 	f := &fenced{place: p, ctx: within(t, conns), client: client, watch: p.session()}
 	p.do(f.watch, "CREATE TABLE note (token bigint)")
-	f.term = p.plant(f.watch, p.lease(client, "job", long), "job", rest)
+	f.term = p.plant(f.watch, p.lease(client, "job", long), "job", 10*time.Minute)
 	f.next = p.lease(p.client(), "job", long)
 	return f
 }
@@ -59,13 +60,13 @@ func TestFenceThenTakeover(t *testing.T) {
 	for _, level := range levels {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			f := newFenced(t, 2*time.Second)
+			f := newFenced(t)
 			var taken <-chan error
 			err := f.atomic(level, func(ctx context.Context) error {
 				if err := errors.Join(f.term.Fence(ctx), f.write(ctx)); err != nil {
 					return err
 				}
-				f.lapse(f.watch, "job")
+				f.expire(f.watch, "job")
 				taken = background(func() error { return second(f.next.TryAcquire(t.Context())) })
 				f.waits(f.watch, 1)
 				pending(t, "the takeover", taken)
@@ -92,12 +93,12 @@ func TestTakeoverThenFence(t *testing.T) {
 	for _, level := range levels {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			f := newFenced(t, time.Second)
+			f := newFenced(t)
 			err := f.atomic(level, func(ctx context.Context) error {
 				if err := f.write(ctx); err != nil { // takes the snapshot
 					return err
 				}
-				f.lapse(f.watch, "job")
+				f.expire(f.watch, "job")
 				f.acquire(f.next)
 				return f.term.Fence(ctx)
 			}, transactions.Retries(3))
@@ -117,7 +118,7 @@ func TestFenceBesideATakeover(t *testing.T) {
 		for _, end := range []string{"COMMIT", "ROLLBACK"} {
 			t.Run(level+", "+end, func(t *testing.T) {
 				t.Parallel()
-				f := newFenced(t, time.Minute)
+				f := newFenced(t)
 				other := f.session()
 				f.do(other, "BEGIN", "SELECT FROM public.hare_leases WHERE name = 'job' FOR UPDATE",
 					"UPDATE public.hare_leases SET holder = 'other', token = token + 1 WHERE name = 'job'")
@@ -147,7 +148,7 @@ func TestFencesAndRenewals(t *testing.T) {
 	for _, level := range levels {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			f := newFenced(t, time.Minute)
+			f := newFenced(t)
 			hurry, cancel := context.WithTimeout(f.ctx, 15*time.Second) // below the long LockTimeout
 			defer cancel()
 			f.ctx = hurry
@@ -186,39 +187,52 @@ func TestFenceWithAnOldSnapshot(t *testing.T) {
 	for _, level := range levels {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			f := newFenced(t, 2*time.Second)
-			expiry := get[time.Time](f.place, f.watch, "SELECT expires_at FROM public.hare_leases")
-			runs := 0
-			try := func(ctx context.Context) error {
-				runs++
-				if err := f.write(ctx); err != nil { // takes the snapshot
-					return err
-				}
-				if runs == 1 {
-					if err := leases.Renew(f.term); err != nil {
-						return err
-					}
-					f.eventually("the old expiry passes", func() bool {
-						return get[bool](f.place, f.watch, "SELECT $1 < clock_timestamp()", expiry)
-					})
-				}
-				err := f.term.Fence(ctx)
-				if runs == 1 && level != "read committed" {
-					as[*hare.RetryableError](t, err)
-				}
-				return err
-			}
-			if err := f.atomic(level, try, transactions.Retries(1)); err != nil {
-				t.Fatal(err)
-			}
-			if want := map[string]int{"read committed": 1}[level]; runs != max(2-want, 1) || f.notes() != 1 {
-				t.Errorf("%d runs, %d notes", runs, f.notes())
-			}
-			if err := f.term.Err(); err != nil {
-				t.Error(err)
-			}
+			inTime(t, func(rest time.Duration) bool { return fenceWithAnOldSnapshot(newFenced(t), level, rest) })
 		})
 	}
+}
+
+// fenceWithAnOldSnapshot says whether the renewal was in time.
+func fenceWithAnOldSnapshot(f *fenced, level string, rest time.Duration) bool {
+	if err := leases.Renew(f.term); err != nil { // its connection is there
+		f.Fatal(err)
+	}
+	f.do(f.watch, fmt.Sprintf("UPDATE public.hare_leases SET expires_at = clock_timestamp() + interval '%d milliseconds'", rest.Milliseconds()))
+	expiry := get[time.Time](f.place, f.watch, "SELECT expires_at FROM public.hare_leases")
+	runs := 0
+	err := f.atomic(level, func(ctx context.Context) error {
+		runs++
+		if err := f.write(ctx); err != nil { // takes the snapshot
+			return err
+		}
+		if runs == 1 {
+			if err := errors.Join(leases.Renew(f.term), f.term.Err()); err != nil {
+				return err
+			}
+			f.eventually("the old expiry passes", func() bool {
+				return get[bool](f.place, f.watch, "SELECT $1 < clock_timestamp()", expiry)
+			})
+		}
+		err := f.term.Fence(ctx)
+		if runs == 1 && level != "read committed" {
+			as[*hare.RetryableError](f.T, err)
+		}
+		return err
+	}, transactions.Retries(1))
+	if late := get[bool](f.place, f.watch, "SELECT expires_at = $1 FROM public.hare_leases", expiry); late {
+		as[*leases.LeaseLostError](f.T, f.term.Err())
+		return false
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	if want := map[string]int{"read committed": 1}[level]; runs != max(2-want, 1) || f.notes() != 1 {
+		f.Errorf("%d runs, %d notes", runs, f.notes())
+	}
+	if err := f.term.Err(); err != nil {
+		f.Error(err)
+	}
+	return true
 }
 
 // A takeover that only updates the row is not seen by a fence whose snapshot is from before it, unless the unique index over
@@ -240,7 +254,7 @@ func TestTheIndexIsNeeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFenced(t, time.Minute)
+			f := newFenced(t)
 			f.do(f.watch, "CREATE TABLE copy (LIKE public.hare_leases)", "ALTER TABLE copy ADD PRIMARY KEY (name)",
 				"INSERT INTO copy SELECT * FROM public.hare_leases")
 			if test.index {

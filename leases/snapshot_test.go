@@ -14,7 +14,7 @@ import (
 func TestFenceOfAnOlderSnapshot(t *testing.T) {
 	p := newPlace(t)
 	conns, client := p.connect(p.url)
-	a := p.lease(client, "job", quick())
+	a := p.lease(client, "job", long)
 	if err := p.acquire(a).Release(); err != nil { // the table is there
 		t.Fatal(err)
 	}

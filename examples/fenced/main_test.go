@@ -97,7 +97,7 @@ func TestNothingOfAnEarlierTerm(t *testing.T) {
 	defer server.Close()
 	instances := map[int]*exec.Cmd{}
 	for range 3 {
-		cmd := exec.Command(binary, "-url", url, "-printer", server.URL, "-ttl", "4s", "-every", "50ms")
+		cmd := exec.Command(binary, "-url", url, "-printer", server.URL, "-ttl", "12s", "-every", "50ms")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
