@@ -220,7 +220,7 @@ func fenceWithAnOldSnapshot(f *fenced, level string, rest time.Duration) bool {
 		return err
 	}, transactions.Retries(1))
 	if late := get[bool](f.place, f.watch, "SELECT expires_at = $1 FROM public.hare_leases", expiry); late {
-		as[*leases.LeaseLostError](f.T, f.term.Err())
+		as[*leases.LeaseLostError](f.T, err)
 		return false
 	}
 	if err != nil {
