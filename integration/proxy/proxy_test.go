@@ -83,8 +83,8 @@ func TestFaults(t *testing.T) {
 		{"answer cut", proxy.Fault{Do: proxy.Cut, Answer: true}, false, 1},
 		{"swallowed", proxy.Fault{Do: proxy.Swallow}, true, 0},
 		{"answer swallowed", proxy.Fault{Do: proxy.Swallow, Answer: true}, true, 1},
-		{"delayed", proxy.Fault{Do: proxy.Delay, Delay: 500 * time.Millisecond}, true, 1},
-		{"answer delayed", proxy.Fault{Do: proxy.Delay, Delay: 500 * time.Millisecond, Answer: true}, true, 1},
+		{"delayed", proxy.Fault{Do: proxy.Delay, Delay: 5 * time.Second}, true, 1},
+		{"answer delayed", proxy.Fault{Do: proxy.Delay, Delay: 5 * time.Second, Answer: true}, true, 1},
 	} {
 		for protocol, mode := range protocols {
 			t.Run(test.name+", "+protocol, func(t *testing.T) {
