@@ -3,7 +3,10 @@ package leases_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,7 +17,13 @@ import (
 	"github.com/hare-go/hare/leases"
 )
 
-func TestMain(m *testing.M) { servers.Main(m) }
+// TestMain lets more tests run at once than there are processors: they wait more than they work. -parallel overrides it.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(8, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
+	servers.Main(m)
+}
 
 // place is a database with leases in it.
 type place struct {
