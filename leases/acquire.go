@@ -57,7 +57,7 @@ func (l *Lease) begin(ctx context.Context, token int64, start instant) (*Term, e
 		err = ErrStopped
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case !t.keeper.keep(t):
+	case !l.keeper.keep(t):
 		err = &hare.QueryError{Reason: "the connections are closed"}
 	default:
 		return t, nil

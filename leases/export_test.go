@@ -25,7 +25,7 @@ func Renew(terms ...*Term) error {
 	for _, t := range terms {
 		t.claim()
 	}
-	return terms[0].keeper.renew(terms[0].lease.opts.guards(), terms)
+	return terms[0].lease.keeper.renew(terms[0].lease.opts.guards(), terms)
 }
 
 // Holder is what the rows say of the holder.

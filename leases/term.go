@@ -16,13 +16,12 @@ import (
 
 // Term is one time of holding a lease, from an acquisition to a release or a loss. It is safe for concurrent use.
 type Term struct {
-	lease  *Lease
-	keeper *keeper
-	token  int64
-	ctx    context.Context // ends with the term; its cause is what Err says
-	end    context.CancelCauseFunc
-	began  chan struct{} // closed when OnStart has returned
-	ended  chan struct{} // closed when OnEnd has
+	lease *Lease
+	token int64
+	ctx   context.Context // ends with the term; its cause is what Err says
+	end   context.CancelCauseFunc
+	began chan struct{} // closed when OnStart has returned
+	ended chan struct{} // closed when OnEnd has
 
 	mu       sync.Mutex
 	over     bool
@@ -34,7 +33,7 @@ type Term struct {
 }
 
 func newTerm(l *Lease, token int64, start instant) *Term {
-	t := &Term{lease: l, keeper: l.keeper, token: token, began: make(chan struct{}), ended: make(chan struct{}),
+	t := &Term{lease: l, token: token, began: make(chan struct{}), ended: make(chan struct{}),
 		trusted: start, tried: start, pause: l.opts.Interval}
 	t.ctx, t.end = context.WithCancelCause(context.Background())
 	return t
@@ -151,7 +150,7 @@ func (t *Term) stale(than string) error {
 // superseded asks, on another connection, whether somebody else has the lease. The transaction that wants to know has
 // failed already.
 func (t *Term) superseded(ctx context.Context) bool {
-	row, err := t.keeper.wire.send(ctx, t.lease.opts.prompt(), lookSQL(t.lease.name))
+	row, err := t.lease.keeper.wire.send(ctx, t.lease.opts.prompt(), lookSQL(t.lease.name))
 	return err == nil && (len(row) != 3 || row[1] != strconv.FormatInt(t.token, 10))
 }
 
@@ -164,7 +163,7 @@ func (t *Term) Release() error {
 		return nil
 	}
 	t.await()
-	_, err := t.keeper.wire.send(context.Background(), t.lease.opts.guards(), releaseSQL(t.lease.name, t.lease.holder, t.token))
+	_, err := t.lease.keeper.wire.send(context.Background(), t.lease.opts.guards(), releaseSQL(t.lease.name, t.lease.holder, t.token))
 	<-t.ended
 	if err != nil {
 		t.lease.log(slog.LevelWarn, "lease: the release did not get through; it expires by itself", t.token, err)
@@ -227,7 +226,7 @@ func (t *Term) renewed(start instant) {
 	t.failure = nil
 	t.mu.Unlock()
 	t.settle()
-	t.keeper.rouse()
+	t.lease.keeper.rouse()
 	if recovered {
 		t.lease.log(slog.LevelInfo, "lease: renewals get through again", t.token, nil)
 	}
@@ -242,7 +241,7 @@ func (t *Term) retry(err error) {
 	t.failure = err
 	t.mu.Unlock()
 	t.settle()
-	t.keeper.rouse()
+	t.lease.keeper.rouse()
 	if first {
 		t.lease.log(slog.LevelWarn, "lease: a renewal failed and is tried again", t.token, err)
 	}
@@ -275,7 +274,7 @@ func (t *Term) finish(err error) bool {
 	t.over = true
 	t.mu.Unlock()
 	t.lease.vacate(t, func() { t.end(cmp.Or(err, ErrReleased)) })
-	t.keeper.drop(t)
+	t.lease.keeper.drop(t)
 	go func() {
 		defer close(t.ended)
 		if err != nil { // here, because a logger that is slow must not hold up the keeper, who ends other terms, too
