@@ -73,10 +73,11 @@ func (c *Client) Query(ctx context.Context, sql string, args ...any) (*Rows, err
 }
 
 func rawCall(sql string, args []any) (backend.Call, error) {
-	if word := transactionControl(sql); word != "" {
+	heads := headsOf(sql)
+	if word := transactionControl(heads); word != "" {
 		return backend.Call{}, &QueryError{Reason: word + " is for package transactions: use transactions.Atomic, nested for a savepoint"}
 	}
-	call := backend.Call{SQL: sql, Lasting: lasting(sql)}
+	call := backend.Call{SQL: sql, Lasting: lasting(sql, heads)}
 	if call.Lasting {
 		call.Session = needsSession(sql)
 	}

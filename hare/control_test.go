@@ -20,7 +20,7 @@ func TestTransactionControl(t *testing.T) {
 		"CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM b; END": "", "CREATE TABLE a (x); COMMIT": "COMMIT",
 		"\n\t; -- note\n/* COMMIT */ COMMIT": "COMMIT", "commits": "", "COMMIT\nAND CHAIN": "COMMIT",
 	} {
-		if got := transactionControl(sql); got != want {
+		if got := transactionControl(headsOf(sql)); got != want {
 			t.Errorf("%q is %q, want %q", sql, got, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestLasting(t *testing.T) {
 		"SELECT pg_advisory_lock(1)": true, "SELECT PG_TRY_ADVISORY_LOCK(1)": true, "SELECT set_config('a', 'b', false)": true,
 		"CREATE TEMP TABLE t ()": true, "create temporary table t ()": true, "SELECT 1 INTO TEMP t": true, "CREATE TABLE pg_temp.t ()": true,
 	} {
-		if got := lasting(sql); got != want {
+		if got := lasting(sql, headsOf(sql)); got != want {
 			t.Errorf("lasting(%q) = %v", sql, got)
 		}
 	}
@@ -76,7 +76,7 @@ func TestNeedsSession(t *testing.T) {
 		if got != want {
 			t.Errorf("%q needs a session for %q, want %q", sql, got, want)
 		}
-		if got != "" && !lasting(sql) {
+		if got != "" && !lasting(sql, headsOf(sql)) {
 			t.Errorf("%q is not suspected to last", sql)
 		}
 	}

@@ -10,9 +10,7 @@ import (
 // prepared by name. Unlike lasting it says so only of what it has seen: texts, names in quotes and comments do not count,
 // and what a function or a DO block does in the database is not known.
 func needsSession(sql string) string {
-	for sql != "" {
-		var words []string
-		words, sql = statementWords(sql)
+	for _, words := range statementsOf(sql) {
 		if what := sessionWord(words); what != "" {
 			return what
 		}
@@ -20,7 +18,7 @@ func needsSession(sql string) string {
 	return ""
 }
 
-// sessionWord is needsSession for one statement.
+// sessionWord is needsSession for one statement, in upper case.
 func sessionWord(words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -134,87 +132,4 @@ func lastIsTrue(words []string) bool {
 // contains reports whether the words follow one another somewhere.
 func contains(words []string, wanted ...string) bool {
 	return strings.Contains(" "+strings.Join(words, " ")+" ", " "+strings.Join(wanted, " ")+" ")
-}
-
-// statementWords are the words of the first statement of a text, in upper case, with its parentheses, and what follows
-// the statement. Quoted texts and names, comments and everything else are left out.
-func statementWords(sql string) (words []string, rest string) {
-	for sql != "" {
-		switch c := sql[0]; {
-		case c == ';':
-			return words, sql[1:]
-		case c == '(' || c == ')':
-			words, sql = append(words, string(c)), sql[1:]
-		case startsWord(c):
-			end := 1
-			for end < len(sql) && (startsWord(sql[end]) || '0' <= sql[end] && sql[end] <= '9' || sql[end] == '$') {
-				end++
-			}
-			escaped := end == 1 && (c == 'E' || c == 'e') && strings.HasPrefix(sql[1:], "'")
-			if words, sql = append(words, strings.ToUpper(sql[:end])), sql[end:]; escaped {
-				sql = afterEscapes(sql[1:])
-			}
-		default:
-			sql = afterMark(sql)
-		}
-	}
-	return words, ""
-}
-
-func startsWord(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c > 127
-}
-
-// afterMark is what follows the quoted text, quoted name, comment or single character at the start.
-func afterMark(sql string) string {
-	mark, rest := sql[0], sql[1:]
-	switch {
-	case mark == '\'' || mark == '"':
-		_, rest, _ = strings.Cut(rest, string(mark)) // a doubled quote ends one text and begins the next
-	case mark == '-' && strings.HasPrefix(rest, "-"):
-		_, rest, _ = strings.Cut(rest, "\n")
-	case mark == '/' && strings.HasPrefix(rest, "*"):
-		rest = afterComment(rest[1:])
-	case mark == '$':
-		if tag, body, found := strings.Cut(rest, "$"); found && isTag(tag) {
-			_, rest, _ = strings.Cut(body, "$"+tag+"$")
-		}
-	}
-	return rest
-}
-
-// afterComment is what follows a comment, in which others may be nested.
-func afterComment(sql string) string {
-	for depth := 1; depth > 0; {
-		at := strings.IndexAny(sql, "*/")
-		if at < 0 || at+1 == len(sql) {
-			return ""
-		}
-		switch sql[at : at+2] {
-		case "*/":
-			depth--
-			at++
-		case "/*":
-			depth++
-			at++
-		}
-		sql = sql[at+1:]
-	}
-	return sql
-}
-
-// afterEscapes is what follows a text in which a backslash takes the meaning from a quote.
-func afterEscapes(sql string) string {
-	for {
-		at := strings.IndexAny(sql, `\'`)
-		switch {
-		case at < 0:
-			return ""
-		case sql[at] == '\'':
-			return sql[at+1:]
-		case at+2 > len(sql):
-			return ""
-		}
-		sql = sql[min(at+2, len(sql)):]
-	}
 }

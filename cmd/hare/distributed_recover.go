@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,13 +17,8 @@ import (
 
 func distributedRecover(ctx context.Context, args []string, out, errs io.Writer) int {
 	opts, err := parseRecover(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, recoverUsage)
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(errs, "hare distributed-recover: %v\n\"hare help distributed-recover\" lists the options\n", err)
-		return exitUsage
+	if err != nil {
+		return misused("distributed-recover", recoverUsage, err, out, errs)
 	}
 	c := &recovering{opts: opts, out: out, errs: errs}
 	connections, err := openConnections(ctx, opts.config, "--coordinator", opts.coordinator)

@@ -82,13 +82,8 @@ func parseDoctor(args []string) (doctorOptions, error) {
 
 func runDoctor(ctx context.Context, args []string, out, errs io.Writer) int {
 	opts, err := parseDoctor(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, doctorUsage)
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(errs, "hare doctor: %v\n\"hare help doctor\" lists the options\n", err)
-		return exitUsage
+	if err != nil {
+		return misused("doctor", doctorUsage, err, out, errs)
 	}
 	complain := func(err error) { fmt.Fprintf(errs, "hare doctor: %s\n", printable(err.Error())) }
 	e := examined{opts: opts}

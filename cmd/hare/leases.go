@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,13 +18,8 @@ import (
 
 func runLeases(ctx context.Context, args []string, out, errs io.Writer) int {
 	opts, err := parseLeases(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, leasesUsage)
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(errs, "hare leases: %v\n\"hare help leases\" lists the options\n", err)
-		return exitUsage
+	if err != nil {
+		return misused("leases", leasesUsage, err, out, errs)
 	}
 	f := lookAtLeases(ctx, opts)
 	if unknown := (aliasError{}); errors.As(f.err, &unknown) {

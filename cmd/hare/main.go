@@ -10,6 +10,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -93,6 +95,16 @@ func help(args []string, out, errs io.Writer) int {
 	}
 	fmt.Fprint(out, c.usage)
 	return exitOK
+}
+
+// misused answers a call whose options could not be read, or one that only asks for help, and returns the exit status.
+func misused(name, usage string, err error, out, errs io.Writer) int {
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(out, usage)
+		return exitOK
+	}
+	fmt.Fprintf(errs, "hare %s: %v\n\"hare help %[1]s\" lists the options\n", name, err)
+	return exitUsage
 }
 
 func usage() string {
