@@ -2,15 +2,12 @@ package integration
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
@@ -82,66 +79,21 @@ func leaseProgram() {
 	}
 }
 
-// process is a program of this binary, on the test's side.
-type process struct {
-	*testing.T
-	cmd    *exec.Cmd
-	stdin  io.Writer
-	out    *json.Decoder
-	stderr bytes.Buffer
-}
-
-// launch starts a program with a database. It is killed at the end of the test.
-func launch(t *testing.T, program, databaseURL string) *process {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{T: t, cmd: exec.Command(self)}
-	p.cmd.Env = append(os.Environ(), programVariable+"="+program, leaseURL+"="+databaseURL)
-	p.cmd.Stderr = &p.stderr
-	stdin, err := p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.stdin, p.out = stdin, json.NewDecoder(stdout)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended
-		_ = p.cmd.Wait()         // that it was killed is no news
-	})
-	return p
-}
-
 // look makes the program look at its term.
 func (p *process) look() {
-	p.Helper()
-	if _, err := io.WriteString(p.stdin, "look\n"); err != nil {
-		p.Fatalf("%v\n%s", err, &p.stderr)
+	p.t.Helper()
+	if _, err := io.WriteString(p.orders, "look\n"); err != nil {
+		p.t.Fatalf("%v\n%s", err, &p.stderr)
 	}
 }
 
 // says is what the program says next.
 func (p *process) says() (r leaseReport) {
-	p.Helper()
-	if err := p.out.Decode(&r); err != nil {
-		p.Fatalf("the program says nothing: %v\n%s", err, &p.stderr)
+	p.t.Helper()
+	if err := p.words.Decode(&r); err != nil {
+		p.t.Fatalf("the program says nothing: %v\n%s", err, &p.stderr)
 	}
 	return r
-}
-
-func (p *process) signal(signal syscall.Signal) {
-	p.Helper()
-	if err := p.cmd.Process.Signal(signal); err != nil {
-		p.Fatal(err)
-	}
 }
 
 // A process that stood still for longer than its term, while another one took over, knows it the moment it goes on: its term
@@ -151,7 +103,7 @@ func (p *process) signal(signal syscall.Signal) {
 func TestLeaseOfAProcessThatStoodStill(t *testing.T) {
 	t.Parallel()
 	f := newLeasing(t)
-	p := launch(t, "lease", f.urls["c"])
+	p := launch(t, "lease", leaseURL+"="+f.urls["c"])
 	if r := p.says(); r.Token != 1 {
 		t.Fatalf("it says %+v", r)
 	}
@@ -159,10 +111,10 @@ func TestLeaseOfAProcessThatStoodStill(t *testing.T) {
 	if r := p.says(); !r.Written || r.Over {
 		t.Fatalf("a fenced write: %+v", r)
 	}
-	p.signal(syscall.SIGSTOP)
+	p.pause()
 	next := f.acquire(f.lease(f.client("c"), "job", briefly))
 	p.look() // it is the first thing that it does when it goes on
-	p.signal(syscall.SIGCONT)
+	p.resume()
 	if r := p.says(); !r.Over || !r.Stopped || !r.Lost || r.Written {
 		t.Errorf("it says %+v", r)
 	}
@@ -180,11 +132,11 @@ func TestLeaseOfAProcessThatStoodStill(t *testing.T) {
 func TestLeaseOfAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
 	f := newLeasing(t)
-	p := launch(t, "lease", f.urls["c"])
+	p := launch(t, "lease", leaseURL+"="+f.urls["c"])
 	p.says()
 	l := f.lease(f.client("c"), "job", briefly)
 	f.held(l)
-	p.signal(syscall.SIGKILL)
+	p.kill()
 	if err := p.cmd.Wait(); err == nil {
 		t.Error("it was not killed")
 	}

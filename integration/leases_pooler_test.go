@@ -103,7 +103,7 @@ func TestLeaseTablesThroughAPooler(t *testing.T) {
 			children := map[string]*process{}
 			for i := range 4 {
 				name := fmt.Sprint("child_", i)
-				children[name] = launch(t, "schema", through(name))
+				children[name] = launch(t, "schema", leaseURL+"="+through(name))
 			}
 			const waiting = "SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'child_%' AND wait_event_type = 'Lock'"
 			f.eventually("all wait", func() bool { return f.count("c", waiting) == 4 })

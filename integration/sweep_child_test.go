@@ -1,14 +1,11 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -123,36 +120,13 @@ func (p *program) round(o order) {
 // child is a process of the program, on the test's side.
 type child struct {
 	*sweep
-	cmd    *exec.Cmd
-	orders io.WriteCloser
-	words  *json.Decoder
-	stderr bytes.Buffer
+	*process
 }
 
 // start starts the program.
 func (s *sweep) start() *child {
 	s.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		s.Fatal(err)
-	}
-	c := &child{sweep: s, cmd: exec.Command(self)}
-	c.cmd.Env = append(os.Environ(), programVariable+"=call")
-	c.cmd.Stderr = &c.stderr
-	stdin, err := c.cmd.StdinPipe()
-	if err != nil {
-		s.Fatal(err)
-	}
-	stdout, err := c.cmd.StdoutPipe()
-	if err != nil {
-		s.Fatal(err)
-	}
-	c.orders, c.words = stdin, json.NewDecoder(stdout)
-	if err := c.cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(c.kill)
-	return c
+	return &child{sweep: s, process: launch(s.T, "call")}
 }
 
 // startUsed starts the program and lets it make its first call.
@@ -187,45 +161,4 @@ func (c *child) heard() (w word, more bool) {
 		return word{}, false
 	}
 	return w, true
-}
-
-// fail fails the test, with what the program has written about itself.
-func (c *child) fail(format string, args ...any) {
-	c.Helper()
-	c.kill()
-	c.Fatalf(format+"\n%s", append(args, &c.stderr)...)
-}
-
-// kill ends the program at once and waits for its death.
-func (c *child) kill() {
-	_ = c.cmd.Process.Kill() // it may have ended
-	_ = c.cmd.Wait()         // that it was killed is no news
-}
-
-// pause stops the program and waits until it stands still.
-func (c *child) pause() {
-	c.Helper()
-	pid := c.cmd.Process.Pid
-	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		c.Fatal(err)
-	}
-	var status syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil || !status.Stopped() {
-			c.fail("the program does not stop: %v, status %v", err, status)
-		}
-		return
-	}
-}
-
-// resume lets the stopped program run.
-func (c *child) resume() {
-	c.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		c.Fatal(err)
-	}
 }

@@ -37,7 +37,10 @@ var allowed = map[string][]string{
 	"examples/*": {"hare", "leases", "query", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse"},
 
 	"docs/protocol": {},
+	"examples":      {}, // their test
 
+	"integration":             {}, // tests
+	"integration/storm":       {}, // tests
 	"integration/servers":     {pgx, "github.com/ory/dockertest/v3"},
 	"integration/withservers": {"integration/servers"},
 	"integration/faults":      {"features", "hare/backend"},
