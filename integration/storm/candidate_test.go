@@ -91,6 +91,8 @@ func candidateProgram(orders *json.Decoder, words *json.Encoder) error {
 		// With these a renewal that waits for a locked row mostly still waits when the row expires. Not all have one rhythm.
 		Interval:    c.between(ttl/10, ttl/7).Truncate(time.Millisecond),
 		LockTimeout: c.between(ttl/5, ttl*23/100).Truncate(time.Millisecond),
+		// A busy machine takes long to log a new connection in.
+		StatementTimeout: ttl / 2, StallTimeout: ttl * 7 / 10,
 	})
 	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
