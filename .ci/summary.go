@@ -89,6 +89,7 @@ func (s *summary) take(e event) {
 		s.output[key].WriteString(e.Output)
 		return
 	case "pass":
+		s.races(key)
 		if e.Test != "" {
 			s.passes++
 			s.passed[name]++
@@ -112,6 +113,14 @@ func (s *summary) take(e event) {
 		return
 	}
 	delete(s.output, key)
+}
+
+// races shows what the race detector says in a test that passed: it stands wherever the tests' output stood just then, while those
+// that fail for it say only that there was one.
+func (s *summary) races(key string) {
+	if text := s.output[key]; text != nil && strings.Contains(text.String(), "WARNING: DATA RACE") {
+		s.complain("%s passed, beside a race\n%s", key, text)
+	}
 }
 
 // ran says whether a test passed in a package of the pattern.

@@ -124,3 +124,44 @@ func TestAnUnreadableDecision(t *testing.T) {
 	f.wantNothingPrepared()
 	f.wantCounts(1, 1, 1)
 }
+
+// A row that another session holds, of a program that was stopped while it tidied up, costs recovery nothing: it finishes, and
+// leaves the row to whoever comes next.
+func TestRecoveryPassesByARowThatIsHeld(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	f.crash(isCommitPrepared)
+	holding := func(recover func() transactions.Report) (report transactions.Report) {
+		t.Helper()
+		err := transactions.Atomic(f.ctx, func(ctx context.Context) error {
+			if _, err := f.client(coordinator).Exec(ctx, "SELECT FROM public.hare_distributed_decisions FOR UPDATE"); err != nil {
+				return err
+			}
+			report = recover()
+			return nil
+		}, transactions.Using(coordinator))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	patient := transactions.ParticipantTimeout(3 * time.Second)
+	if report := holding(func() transactions.Report { return f.recover(transactions.Finish(), patient) }); !report.Clean() {
+		t.Errorf("recovery beside who holds the row: %+v", report)
+	}
+	f.wantNothingPrepared()
+	f.wantCounts(1, 1, 1)
+	if n := f.decisions("resolved_at IS NULL"); n != 1 {
+		t.Errorf("%d rows are still to be resolved, want the one that was held", n)
+	}
+	if f.recover(transactions.Finish()); f.decisions("resolved_at IS NULL") != 0 {
+		t.Error("the next recovery does not resolve the row")
+	}
+	f.pass()
+	if report := holding(func() transactions.Report { return f.recover(transactions.Finish(), patient) }); report.Purged != 0 {
+		t.Errorf("purged %d rows that are held", report.Purged)
+	}
+	if report := f.recover(transactions.Finish()); report.Purged != 1 {
+		t.Errorf("purged %d rows, want the one that was held", report.Purged)
+	}
+}

@@ -130,11 +130,15 @@ func (s *stage) tree(parent trace.SpanContext) string {
 	return strings.Join(parts, " ")
 }
 
-// attributeOf is an attribute of a span as text.
+// attributeOf is an attribute of a span as text. The attributes are the span's own, which other tests read at the same time:
+// attribute.NewSet would sort them where they are.
 func attributeOf(span sdktrace.ReadOnlySpan, key string) (value string, ok bool) {
-	set := attribute.NewSet(span.Attributes()...)
-	found, ok := set.Value(attribute.Key(key))
-	return found.String(), ok
+	for _, found := range span.Attributes() {
+		if found.Key == attribute.Key(key) {
+			return found.Value.String(), true
+		}
+	}
+	return "", false
 }
 
 // metric is what a metric says about an alias of the stage: the values of its points by their other attributes, "outcome=committed

@@ -104,7 +104,10 @@ func textList(values []any) backend.List {
 	return backend.List{Elem: backend.ColumnType{Kind: backend.KindText}, Values: values}
 }
 
-const resolveSQL = `UPDATE ` + decisionsTable + ` SET resolved_at = clock_timestamp() WHERE resolved_at IS NULL AND xid = ANY($1::text[])`
+// resolveSQL passes by a row that another session holds: that is somebody who tidies it up, too, and who may have been stopped in
+// the middle of it.
+const resolveSQL = `UPDATE ` + decisionsTable + ` SET resolved_at = clock_timestamp() WHERE xid = ANY(ARRAY(
+	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at IS NULL AND xid = ANY($1::text[]) FOR UPDATE SKIP LOCKED))`
 
 // resolve marks the decisions as resolved whose participants were all reached and hold nothing any more. What keeps a
 // decision open stands in the report.

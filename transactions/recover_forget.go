@@ -50,9 +50,9 @@ func (r *recovery) giveUp(ctx context.Context) error {
 }
 
 // purgeSQL finds both what to remove and the rows to remove by an index: now() may be looked up in one, clock_timestamp()
-// not, and a sub-select is joined to the whole table where an array is not.
+// not, and a sub-select is joined to the whole table where an array is not. It passes by what another session holds, see resolveSQL.
 const purgeSQL = `DELETE FROM ` + decisionsTable + ` WHERE xid = ANY(ARRAY(
-	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < now() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4))`
+	SELECT xid FROM ` + decisionsTable + ` WHERE resolved_at < now() - make_interval(secs => $1) AND xid LIKE $2 AND NOT xid = ANY($3::text[]) LIMIT $4 FOR UPDATE SKIP LOCKED))`
 
 // purge removes rows that were resolved long ago, while every database was looked at and none holds their GIDs any more.
 func (r *recovery) purge(ctx context.Context) error {

@@ -3,6 +3,7 @@ package transactions
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ var resolving = struct {
 }{finished: map[backend.Database]*finished{}}
 
 type finished struct {
-	remove, keep []any // xids
+	remove, keep []string // xids
 	log          *slog.Logger
 	idle         chan struct{} // closed when the goroutine has ended
 }
@@ -93,25 +94,36 @@ func (f *finished) write(db backend.Database) {
 	conn, err := db.Acquire(ctx)
 	if err == nil {
 		defer conn.Release()
-		if len(f.remove) > 0 {
-			err = execXIDs(ctx, conn, `DELETE FROM `+decisionsTable+` WHERE xid = ANY($1::text[]) AND outcome = 'commit'`, f.remove)
-		}
-		if len(f.keep) > 0 && err == nil {
-			err = execXIDs(ctx, conn, `UPDATE `+decisionsTable+` SET resolved_at = clock_timestamp() WHERE xid = ANY($1::text[]) AND resolved_at IS NULL`, f.keep)
-		}
+		_, err = conn.Control(ctx, f.statements()...)
 	}
 	if err != nil {
 		f.log.LogAttrs(ctx, slog.LevelDebug, "decisions are left to recovery to resolve", slog.Int("decisions", len(f.remove)+len(f.keep)), slog.Any("error", err))
 	}
 }
 
-// execXIDs runs a statement about decisions without waiting for its flush: what a crash of the server undoes recovery does
-// again, and the coordinator's disk is busy with decisions that must not wait.
-func execXIDs(ctx context.Context, conn backend.Conn, sql string, xids []any) error {
-	_, err := conn.Exec(ctx, backend.Call{
-		Before: []string{beginWrite, "SET LOCAL synchronous_commit = off"},
-		SQL:    sql,
-		Args:   []any{textList(xids)},
-	})
-	return endOwn(ctx, conn, err)
+// statements travel in one message: a program that is stopped at any instant leaves no transaction open behind it that holds
+// these rows. Nobody waits for the flush: what a crash of the server undoes recovery does again, and the coordinator's disk is
+// busy with decisions that must not wait.
+func (f *finished) statements() []string {
+	statements := []string{beginWrite, "SET LOCAL synchronous_commit = off"}
+	if len(f.remove) > 0 {
+		statements = append(statements, "DELETE FROM "+decisionsTable+" WHERE outcome = 'commit' AND xid IN "+literals(f.remove))
+	}
+	if len(f.keep) > 0 {
+		statements = append(statements, "UPDATE "+decisionsTable+" SET resolved_at = clock_timestamp() WHERE resolved_at IS NULL AND xid IN "+literals(f.keep))
+	}
+	return append(statements, "COMMIT")
+}
+
+// literals are the values as a list for IN.
+func literals(values []string) string {
+	var list strings.Builder
+	separator := "("
+	for _, v := range values {
+		list.WriteString(separator)
+		list.WriteString(backend.Literal(v))
+		separator = ", "
+	}
+	list.WriteString(")")
+	return list.String()
 }
