@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/internal/doctor"
@@ -50,7 +51,7 @@ func TestDoctorPoolers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := &patients{T: t, urls: map[string]string{"a": test.url}}
-			report := p.examine(doctor.Options{})
+			report := p.examine(doctor.Options{Within: 40 * time.Second}) // a session costs its server process, and five are wanted
 			f := p.want(report, "a", "pooler", test.state, test.says)
 			if test.state == doctor.Warning && !strings.Contains(f.Mend, "transaction_pooling=true") {
 				t.Errorf("it does not say which option: %+v", f)
@@ -84,7 +85,7 @@ func TestDoctorPoolers(t *testing.T) {
 // A direct address that leads to another server is a failure.
 func TestDoctorDirectAddressElsewhere(t *testing.T) {
 	t.Parallel()
-	first, second := ownServer(t, servers.Options{Fast: true}), ownServer(t, servers.Options{Fast: true})
+	first, second := ownServer(t, servers.Options{Volatile: true}), ownServer(t, servers.Options{Volatile: true})
 	database(t, second, "a")
 	pooled := servers.PoolerFor(t, servers.PoolerOptions{URL: first.URL("postgres")}).URL(database(t, first, "a"))
 	execAll(t, second.URL("postgres"), "ALTER ROLE hare PASSWORD '"+password(t, first.URL("a"))+"'")

@@ -60,7 +60,7 @@ func TestDoctorNoSlots(t *testing.T) {
 // Slots that are all in use are a failure, and scarce ones a warning.
 func TestDoctorSlotsInUse(t *testing.T) {
 	t.Parallel()
-	server := ownServer(t, servers.Options{Name: "slots", Fast: true, Settings: map[string]string{"max_prepared_transactions": "7"}})
+	server := ownServer(t, servers.Options{Name: "slots", Volatile: true, Settings: map[string]string{"max_prepared_transactions": "7"}})
 	p := &patients{T: t, urls: map[string]string{"a": database(t, server, "a")}}
 	elsewhere := database(t, server, "elsewhere")
 	for i, test := range []struct {

@@ -59,9 +59,9 @@ func (p *patients) databaseName(alias string) string {
 // A standby is a failure, and so is nothing else about it; transactions that are read-only by default are worth a warning.
 func TestDoctorStandby(t *testing.T) {
 	t.Parallel()
-	first := ownServer(t, servers.Options{Fast: true})
+	first := ownServer(t, servers.Options{Volatile: true})
 	p := &patients{T: t, urls: map[string]string{"a": database(t, first, "a")}}
-	standby := ownServer(t, servers.Options{Fast: true, StandbyOf: first})
+	standby := ownServer(t, servers.Options{Volatile: true, StandbyOf: first})
 	p.urls["copy"] = standby.URL("a")
 	report := p.examine(doctor.Options{})
 	p.want(report, "a", "primary", doctor.OK)
@@ -89,7 +89,7 @@ func TestDoctorOneDatabaseTwice(t *testing.T) {
 // A database that does not answer costs a bounded time, and the others are examined all the same.
 func TestDoctorUnreachable(t *testing.T) {
 	t.Parallel()
-	server := ownServer(t, servers.Options{Fast: true})
+	server := ownServer(t, servers.Options{Volatile: true})
 	p := &patients{T: t, urls: map[string]string{"a": unpooled(t, 1)[0], "frozen": database(t, server, "b"), "gone": "postgres://hare:x@127.0.0.1:1/gone"}}
 	if err := server.Pause(t.Context()); err != nil {
 		t.Fatal(err)

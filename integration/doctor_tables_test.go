@@ -120,7 +120,7 @@ func TestDoctorLockedTable(t *testing.T) {
 // A copy of a coordinator's database is a failure until it gets an id of its own.
 func TestDoctorCopiedCoordinator(t *testing.T) {
 	t.Parallel()
-	server := ownServer(t, servers.Options{Fast: true})
+	server := ownServer(t, servers.Options{Volatile: true})
 	p := &patients{T: t, urls: map[string]string{"c": database(t, server, "c"), "a": database(t, server, "a")}}
 	conns, err := hare.Open(t.Context(), hare.Config{Connections: p.urls})
 	if err != nil {

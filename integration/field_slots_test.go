@@ -16,7 +16,7 @@ import (
 // slotted is a server with so many slots for prepared transactions.
 func slotted(t *testing.T, slots int) *servers.Server {
 	t.Helper()
-	return ownServer(t, servers.Options{Name: "slots", Fast: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
+	return ownServer(t, servers.Options{Name: "slots", Volatile: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
 }
 
 // A server without prepared transactions is refused before the function runs, whatever its place among the

@@ -22,7 +22,7 @@ import (
 func TestFieldStandbyAndItsPromotion(t *testing.T) {
 	t.Parallel()
 	urls := servers.Databases(t, 2)
-	primary := ownServer(t, servers.Options{Fast: true})
+	primary := ownServer(t, servers.Options{Volatile: true})
 	database, err := primary.CreateDatabase(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestFieldStandbyAndItsPromotion(t *testing.T) {
 	if err := f.distributed(writeAll); err != nil {
 		t.Fatal(err)
 	}
-	standby := ownServer(t, servers.Options{Fast: true, StandbyOf: primary})
+	standby := ownServer(t, servers.Options{Volatile: true, StandbyOf: primary})
 	f.crash(isCommitPrepared)
 	left := f.prepared("b")
 	lead := func(server *servers.Server) { f.urls["b"] = server.URL("b"); f.reconnect() }

@@ -109,7 +109,7 @@ func once(alias, part string, do func(e faults.Event)) faults.Fault {
 // Field case 44. W4. W7.
 func TestAliasLeadsElsewhere(t *testing.T) {
 	t.Parallel()
-	other := ownServer(t, servers.Options{Fast: true})
+	other := ownServer(t, servers.Options{Volatile: true})
 	decision := "INSERT INTO public.hare_distributed_decisions"
 
 	t.Run("a participant, between its PREPARE and the retry of its COMMIT PREPARED", func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 func TestParticipantSetBackBehindItsCommit(t *testing.T) {
 	t.Parallel()
 	urls := servers.Databases(t, 2)
-	primary := ownServer(t, servers.Options{Fast: true})
+	primary := ownServer(t, servers.Options{Volatile: true})
 	database, err := primary.CreateDatabase(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestParticipantSetBackBehindItsCommit(t *testing.T) {
 	go call("kept", transactions.KeepDecision())
 	go call("taken away")
 	f.eventually("both are decided, and prepared in b", func() bool { return f.count("a", "SELECT count(*) FROM note") == 2 && len(f.prepared("b")) == 2 })
-	standby := ownServer(t, servers.Options{Fast: true, StandbyOf: primary})
+	standby := ownServer(t, servers.Options{Volatile: true, StandbyOf: primary})
 	close(copied)
 	if err := errors.Join(<-ended, <-ended); err != nil {
 		t.Fatal(err)

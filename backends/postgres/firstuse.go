@@ -110,7 +110,7 @@ func (d *database) doubt() {
 // Observe looks at the way to the server and does not believe the URL, over connections of its own that go the way
 // of the pool.
 func (d *database) Observe(ctx context.Context) (backend.Path, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*d.options.connectTimeout+displaceTime)
+	ctx, cancel := context.WithTimeout(ctx, 3*d.options.connectTimeout)
 	defer cancel()
 	c, err := d.connectThrough(ctx)
 	if err != nil {

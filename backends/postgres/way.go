@@ -47,7 +47,7 @@ func (w *way) shared() bool {
 }
 
 const (
-	displaceTime   = 3 * time.Second // for the whole test of several connections
+	displaceTime   = 3 * time.Second // for the whole test of several connections, on first use
 	displaceTrials = 4               // connections beside the first
 )
 
@@ -76,7 +76,11 @@ func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool) (*
 	case told == answer.Row[0]:
 		w.pooler, w.evidence = backend.PoolingNone, seen
 	default:
-		w.pooler, w.evidence = d.displace(ctx, pg)
+		patience := displaceTime
+		if deadline, ok := ctx.Deadline(); ok && !believe { // whoever only wants to know may take longer
+			patience = max(patience, time.Until(deadline)/2)
+		}
+		w.pooler, w.evidence = d.displace(ctx, pg, patience.Round(time.Second))
 		w.evidence = seen + "; " + w.evidence
 		if believe && d.options.pooled != nil && w.pooler == backend.PoolingUnknown {
 			w.pooler, w.evidence = backend.PoolingSession, "transaction_pooling=false in the URL; "+w.evidence
@@ -92,15 +96,15 @@ func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool) (*
 // displace tries whether several connections have each a server process of its own, whatever the others do. Simple
 // statements by turns come first: they keep nobody waiting, also where there is one process for all. A connection stays open
 // until the end, so that a balancer has to send some of them to the same pooler.
-func (d *database) displace(ctx context.Context, a *pgconn.PgConn) (backend.Pooling, string) {
-	ctx, cancel := context.WithTimeout(ctx, displaceTime)
+func (d *database) displace(ctx context.Context, a *pgconn.PgConn, patience time.Duration) (backend.Pooling, string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	const which = "SELECT pg_catalog.pg_backend_pid()"
 	process, user := map[*pgconn.PgConn]string{}, map[string]*pgconn.PgConn{}
 	for range displaceTrials {
 		other, err := d.connectThrough(ctx)
 		if err != nil {
-			return backend.PoolingUnknown, fmt.Sprintf("another connection could not be had within %v to see its mode", displaceTime)
+			return backend.PoolingUnknown, fmt.Sprintf("another connection could not be had within %v to see its mode", patience)
 		}
 		defer func() { _ = other.Close(ctx) }() // the socket is closed whatever the error
 		b := other.PgConn()
@@ -110,7 +114,7 @@ func (d *database) displace(ctx context.Context, a *pgconn.PgConn) (backend.Pool
 		}{{a, which}, {a, which}, {b, which}, {b, "BEGIN; " + which}, {a, which}, {b, "ROLLBACK"}} {
 			answer, err := simple(ctx, step.on, step.sql)
 			if err != nil {
-				return backend.PoolingUnknown, fmt.Sprintf("several connections could not be served side by side within %v to see its mode", displaceTime)
+				return backend.PoolingUnknown, fmt.Sprintf("several connections could not be served side by side within %v to see its mode", patience)
 			}
 			if len(answer.Row) == 0 {
 				continue

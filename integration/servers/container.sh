@@ -2,7 +2,7 @@
 # until its time is over. Arguments: lifetime in seconds, then options of postgres.
 set -eu
 bin=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1)
-data=/var/lib/postgresql/hare
+data=$HARE_DIRECTORY/hare
 life=$1
 shift
 if [ ! -f "$data/complete" ]; then

@@ -116,7 +116,7 @@ func sharedServers(ctx context.Context) ([]string, error) {
 	if !shared.main {
 		return nil, errNoMain
 	}
-	server, err := Start(context.WithoutCancel(ctx), Options{Name: "shared", Fast: true})
+	server, err := Start(context.WithoutCancel(ctx), Options{Name: "shared", Volatile: true})
 	if err != nil {
 		return nil, err
 	}

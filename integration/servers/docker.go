@@ -22,6 +22,13 @@ const (
 	imageTag  = "15"
 )
 
+// Where a container has its data. A file system in memory takes on the rights of the directory that it is mounted on, where the
+// image has it, which is why that is one that the image does not have; a volume needs them.
+const (
+	volumeDirectory = "/var/lib/postgresql"
+	tmpfsDirectory  = "/memory"
+)
+
 // ownerLabel marks the containers started here with the process that started them.
 const ownerLabel = "dev.hare.owner"
 
@@ -67,6 +74,7 @@ type container struct {
 	pool     *dockertest.Pool
 	resource *dockertest.Resource // nil before the first start
 	options  *dockertest.RunOptions
+	volatile bool
 }
 
 func newContainer(ctx context.Context, spec spec) (*container, error) {
@@ -84,11 +92,15 @@ func newContainer(ctx context.Context, spec spec) (*container, error) {
 	for _, setting := range spec.settings {
 		postgres = append(postgres, "-c", setting)
 	}
-	environment := []string{"HARE_PASSWORD=" + spec.password}
+	directory := volumeDirectory
+	if spec.volatile {
+		directory = tmpfsDirectory
+	}
+	environment := []string{"HARE_PASSWORD=" + spec.password, "HARE_DIRECTORY=" + directory}
 	if spec.primary != nil {
 		environment = append(environment, "HARE_PRIMARY="+spec.primary.host)
 	}
-	return &container{pool: pool, options: &dockertest.RunOptions{
+	return &container{pool: pool, volatile: spec.volatile, options: &dockertest.RunOptions{
 		Name:         fmt.Sprintf("hare-%s-%s", spec.name, rand.Text()),
 		Repository:   imageName,
 		Tag:          imageTag,
@@ -112,7 +124,11 @@ func (c *container) start(context.Context) error {
 	// time, whatever has become of this process.
 	resource, err := c.pool.RunWithOptions(c.options, func(host *docker.HostConfig) {
 		// A volume is faster than the container's layered file system, and goes with the container.
-		host.Mounts = []docker.HostMount{{Type: "volume", Target: "/var/lib/postgresql"}}
+		if c.volatile {
+			host.Tmpfs = map[string]string{tmpfsDirectory: "mode=0777"} // for the user postgres
+		} else {
+			host.Mounts = []docker.HostMount{{Type: "volume", Target: volumeDirectory}}
+		}
 	})
 	if err != nil {
 		return fmt.Errorf("docker: %w", errors.Join(err, c.pool.RemoveContainerByName(c.options.Name)))

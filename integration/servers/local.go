@@ -35,7 +35,11 @@ func newProcess(ctx context.Context, spec spec) (*process, error) {
 		return nil, err
 	}
 	removeOrphanDirectories()
-	directory, err := os.MkdirTemp("", fmt.Sprintf("%s%d-%s-", directoryPrefix, os.Getpid(), spec.name))
+	within := os.TempDir()
+	if spec.volatile && memoryToLend() {
+		within = memoryDirectory
+	}
+	directory, err := os.MkdirTemp(within, fmt.Sprintf("%s%d-%s-", directoryPrefix, os.Getpid(), spec.name))
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +52,15 @@ func newProcess(ctx context.Context, spec spec) (*process, error) {
 		return nil, errors.Join(err, os.RemoveAll(directory))
 	}
 	return p, nil
+}
+
+// memoryDirectory is a file system in memory on Linux.
+const memoryDirectory = "/dev/shm"
+
+// memoryToLend says whether it has 4 GB to spare: a container's own often has 64 MB.
+func memoryToLend() bool {
+	var free syscall.Statfs_t
+	return syscall.Statfs(memoryDirectory, &free) == nil && uint64(free.Bavail)*uint64(free.Bsize) > 4<<30
 }
 
 func (p *process) data() string { return filepath.Join(p.directory, "data") }
@@ -155,8 +168,9 @@ func lockFile(directory string) []string {
 
 // removeOrphanDirectories removes the directories of servers that have ended and whose owners are no more.
 func removeOrphanDirectories() {
-	directories, _ := filepath.Glob(filepath.Join(os.TempDir(), directoryPrefix+"*")) // the pattern is good
-	for _, directory := range directories {
+	directories, _ := filepath.Glob(filepath.Join(os.TempDir(), directoryPrefix+"*")) // the patterns are good
+	inMemory, _ := filepath.Glob(filepath.Join(memoryDirectory, directoryPrefix+"*"))
+	for _, directory := range append(directories, inMemory...) {
 		name := strings.TrimPrefix(filepath.Base(directory), directoryPrefix)
 		owner, _, _ := strings.Cut(name, "-")
 		if pid, err := strconv.Atoi(owner); err != nil || alive(pid) {

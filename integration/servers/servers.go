@@ -49,6 +49,9 @@ type Options struct {
 	// Fast trades durability for speed: fsync, synchronous_commit and full_page_writes are off. Data still survives
 	// [Server.Kill], which kills processes and not the machine.
 	Fast bool
+	// Volatile is Fast with the data in memory, where the machine has memory to lend. A container that stops loses them, so
+	// that it is for servers that are neither killed nor restarted.
+	Volatile bool
 	// StandbyOf makes the server a standby of another one: a copy of what that has now, in recovery. It follows nothing,
 	// so that it stays behind, until it is promoted (SELECT pg_promote()). It runs the way of the other one.
 	StandbyOf *Server
@@ -93,6 +96,7 @@ type spec struct {
 	password string
 	settings []string // name=value, sorted
 	life     time.Duration
+	volatile bool
 	primary  *primary // nil: no standby
 }
 
@@ -130,6 +134,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		password: s.password,
 		settings: settings(opts),
 		life:     cmp.Or(opts.Life, 2*time.Hour),
+		volatile: opts.Volatile,
 		primary:  copied,
 	}
 	switch way {
@@ -159,10 +164,13 @@ func settings(opts Options) []string {
 		// hare's sessions are always UTC; a server that is far from it shows when one is not.
 		"timezone": "Asia/Kathmandu",
 	}
-	if opts.Fast {
+	if opts.Fast || opts.Volatile {
 		for _, name := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
 			all[name] = "off"
 		}
+	}
+	if opts.Volatile {
+		all["max_wal_size"] = "256MB" // of memory
 	}
 	maps.Copy(all, opts.Settings)
 	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })

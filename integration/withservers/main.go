@@ -24,7 +24,7 @@ import (
 
 func main() {
 	n := flag.Int("n", 3, "number of servers")
-	fast := flag.Bool("fast", false, "servers whose commits are not durable")
+	fast := flag.Bool("fast", false, "servers whose commits are not durable, with their data in memory")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: withservers [-n 3] [-fast] -- command argument...")
 		flag.PrintDefaults()
@@ -141,7 +141,7 @@ func start(ctx context.Context, way servers.Way, n int, fast bool) ([]*servers.S
 	results := make(chan result, n)
 	for i := range n {
 		go func() {
-			s, err := servers.Start(ctx, servers.Options{Name: fmt.Sprintf("with-%d", i+1), Way: way, Fast: fast})
+			s, err := servers.Start(ctx, servers.Options{Name: fmt.Sprintf("with-%d", i+1), Way: way, Volatile: fast})
 			results <- result{s, err}
 		}()
 	}
