@@ -60,7 +60,7 @@ const memoryDirectory = "/dev/shm"
 // memoryToLend says whether it has 4 GB to spare: a container's own often has 64 MB.
 func memoryToLend() bool {
 	var free syscall.Statfs_t
-	return syscall.Statfs(memoryDirectory, &free) == nil && uint64(free.Bavail)*uint64(free.Bsize) > 4<<30
+	return syscall.Statfs(memoryDirectory, &free) == nil && free.Bavail*uint64(free.Bsize) > 4<<30
 }
 
 func (p *process) data() string { return filepath.Join(p.directory, "data") }
