@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/integration/servers"
@@ -20,6 +21,7 @@ func TestFullPoolerChangesNothing(t *testing.T) {
 			address, p := pooled(t, servers.PoolerOptions{
 				IgnoreStartup: c.role == "", Settings: map[string]string{"max_client_conn": "7"},
 			})
+			free := 7 - 1 // besides conn
 			if c.role != "" {
 				admin := acquire(t, open(t, address))
 				run(t, admin, "ALTER DATABASE "+value(t, admin, "SELECT quote_ident(current_database())").(string)+" SET statement_timeout = "+c.role)
@@ -27,9 +29,11 @@ func TestFullPoolerChangesNothing(t *testing.T) {
 			wire := newProxy(t, p.URL(address))
 			db := open(t, through(t, p.URL(address), wire.Host())+c.options, "max_size=2")
 			conn := acquire(t, db)
-			for range 20 {
+			// Until it has noticed that others left it is full of them, and has room a moment later.
+			for deadline := time.Now().Add(30 * time.Second); free > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 				if other, err := open(t, p.URL(address), "transaction_pooling=true").Dial(t.Context()); err == nil {
 					defer other.Release()
+					free--
 				}
 			}
 			if _, err := db.Acquire(t.Context()); err == nil || backend.SQLState(err) != "08P01" || !strings.Contains(err.Error(), "connections") {
