@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -54,7 +55,7 @@ func firstUse[C opened](ctx context.Context, d *database, c C, refusal error, op
 	if w := d.way.Load(); w != nil {
 		return c, w, nil
 	}
-	w, err := d.look(ctx, c.Conn().PgConn(), true)
+	w, err := d.look(ctx, c.Conn().PgConn(), true, displaceTime)
 	if err == nil {
 		err = d.judge(w)
 	}
@@ -108,16 +109,20 @@ func (d *database) doubt() {
 }
 
 // Observe looks at the way to the server and does not believe the URL, over connections of its own that go the way
-// of the pool.
+// of the pool. Where no call waits for it, it is given more time than a first use takes: half of what the caller has.
 func (d *database) Observe(ctx context.Context) (backend.Path, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*d.options.connectTimeout)
+	patience := displaceTime
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = max(patience, (time.Until(deadline) / 2).Truncate(time.Second))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*d.options.connectTimeout+patience)
 	defer cancel()
 	c, err := d.connectThrough(ctx)
 	if err != nil {
 		return backend.Path{}, connectFailure(ctx, err)
 	}
 	defer closeAtOnce(c)
-	w, err := d.look(ctx, c.PgConn(), false)
+	w, err := d.look(ctx, c.PgConn(), false, patience)
 	if err != nil {
 		return backend.Path{}, connectFailure(ctx, err)
 	}

@@ -51,9 +51,9 @@ const (
 	displaceTrials = 4               // connections beside the first
 )
 
-// look finds the way that the connection has come. Where the URL tells, it is believed, if believe says so. The
-// connection may be closed afterwards, where the time of the test ran out on it.
-func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool) (*way, error) {
+// look finds the way that the connection has come. Where the URL tells, it is believed, if believe says so. A test of several
+// connections takes no longer than patience; the connection may be closed afterwards, where the time ran out on it.
+func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool, patience time.Duration) (*way, error) {
 	bounded, cancel := context.WithTimeout(ctx, d.options.connectTimeout)
 	defer cancel()
 	answer, err := simple(bounded, pg, d.question)
@@ -76,11 +76,7 @@ func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool) (*
 	case told == answer.Row[0]:
 		w.pooler, w.evidence = backend.PoolingNone, seen
 	default:
-		patience := displaceTime
-		if deadline, ok := ctx.Deadline(); ok && !believe { // whoever only wants to know may take longer
-			patience = max(patience, time.Until(deadline)/2)
-		}
-		w.pooler, w.evidence = d.displace(ctx, pg, patience.Round(time.Second))
+		w.pooler, w.evidence = d.displace(ctx, pg, patience)
 		w.evidence = seen + "; " + w.evidence
 		if believe && d.options.pooled != nil && w.pooler == backend.PoolingUnknown {
 			w.pooler, w.evidence = backend.PoolingSession, "transaction_pooling=false in the URL; "+w.evidence

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/integration/proxy"
 	"github.com/hare-go/hare/integration/servers"
 )
 
@@ -66,6 +67,24 @@ func TestWay(t *testing.T) {
 			same(t, "answer", any(int64(7)), value(t, own, "SELECT $1::bigint", int64(7)))
 		})
 	}
+}
+
+// TestWayThatIsSlow: a mode that cannot be seen in the time of a first use is unknown, and seen by who has more time.
+func TestWayThatIsSlow(t *testing.T) {
+	address, p := pooled(t, servers.PoolerOptions{Mode: servers.SessionMode})
+	network := newProxy(t, p.URL(address))
+	db := open(t, through(t, p.URL(address), network.Host()))
+	slow := func() { network.Arm(proxy.Fault{Statement: "BEGIN; SELECT", Do: proxy.Delay, Delay: 4 * time.Second}) }
+	slow()
+	same(t, "in the time of a first use", backend.PoolingUnknown, observe(t, db).Pooler)
+	slow()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	path, err := db.(backend.Observer).Observe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "in a minute", backend.PoolingSession, path.Pooler)
 }
 
 // TestWayWithOneProcess: one process for all shows transaction mode at once. In session mode the second connection waits for

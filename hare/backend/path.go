@@ -9,7 +9,7 @@ import (
 type Observer interface {
 	// Observe asks the server, over the very path that statements take, and does not rely on the configuration. It opens
 	// a few connections of its own that go the way of the pool, so that a full pool does not stop it, and one to the
-	// direct address; it is bounded by ctx and by itself. It returns what it found out also where a guard is not in force: that is for the caller to judge.
+	// direct address; it is bounded by ctx and by itself, and a deadline far away gives it time to see a slow pooler. It returns what it found out also where a guard is not in force: that is for the caller to judge.
 	Observe(ctx context.Context) (Path, error)
 }
 

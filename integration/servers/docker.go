@@ -22,13 +22,6 @@ const (
 	imageTag  = "15"
 )
 
-// Where a container has its data. A file system in memory takes on the rights of the directory that it is mounted on, where the
-// image has it, which is why that is one that the image does not have; a volume needs them.
-const (
-	volumeDirectory = "/var/lib/postgresql"
-	tmpfsDirectory  = "/memory"
-)
-
 // ownerLabel marks the containers started here with the process that started them.
 const ownerLabel = "dev.hare.owner"
 
@@ -74,7 +67,7 @@ type container struct {
 	pool     *dockertest.Pool
 	resource *dockertest.Resource // nil before the first start
 	options  *dockertest.RunOptions
-	volatile bool
+	data     func(*docker.HostConfig) // gives it a file system for its data
 }
 
 func newContainer(ctx context.Context, spec spec) (*container, error) {
@@ -92,15 +85,21 @@ func newContainer(ctx context.Context, spec spec) (*container, error) {
 	for _, setting := range spec.settings {
 		postgres = append(postgres, "-c", setting)
 	}
-	directory := volumeDirectory
+	// A volume is faster than the container's layered file system, and goes with the container.
+	directory, data := "/var/lib/postgresql", func(host *docker.HostConfig) {
+		host.Mounts = []docker.HostMount{{Type: "volume", Target: "/var/lib/postgresql"}}
+	}
 	if spec.volatile {
-		directory = tmpfsDirectory
+		// The image has no such directory, whose rights the file system would take on.
+		directory, data = "/memory", func(host *docker.HostConfig) {
+			host.Tmpfs = map[string]string{"/memory": "mode=0777"} // for the user postgres
+		}
 	}
 	environment := []string{"HARE_PASSWORD=" + spec.password, "HARE_DIRECTORY=" + directory}
 	if spec.primary != nil {
 		environment = append(environment, "HARE_PRIMARY="+spec.primary.host)
 	}
-	return &container{pool: pool, volatile: spec.volatile, options: &dockertest.RunOptions{
+	return &container{pool: pool, data: data, options: &dockertest.RunOptions{
 		Name:         fmt.Sprintf("hare-%s-%s", spec.name, rand.Text()),
 		Repository:   imageName,
 		Tag:          imageTag,
@@ -122,14 +121,7 @@ func (c *container) start(context.Context) error {
 	}
 	// dockertest's Resource.Expire would ask PostgreSQL to shut down at once; the command of the container ends it in
 	// time, whatever has become of this process.
-	resource, err := c.pool.RunWithOptions(c.options, func(host *docker.HostConfig) {
-		// A volume is faster than the container's layered file system, and goes with the container.
-		if c.volatile {
-			host.Tmpfs = map[string]string{tmpfsDirectory: "mode=0777"} // for the user postgres
-		} else {
-			host.Mounts = []docker.HostMount{{Type: "volume", Target: volumeDirectory}}
-		}
-	})
+	resource, err := c.pool.RunWithOptions(c.options, c.data)
 	if err != nil {
 		return fmt.Errorf("docker: %w", errors.Join(err, c.pool.RemoveContainerByName(c.options.Name)))
 	}
