@@ -15,8 +15,8 @@ import (
 
 var (
 	testName = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z0-9]\\w*)`")
-	caseRow  = regexp.MustCompile(`(?m)^\| ([WL]?[0-9]+) \|.*$`)
-	caseTag  = regexp.MustCompile(`\b(?:Field case ([0-9]+)|Lease field case ([0-9]+)|(W[0-9]+))\.`)
+	caseRow  = regexp.MustCompile(`(?m)^\| ([WLDS]?[0-9]+) \|.*$`)
+	caseTag  = regexp.MustCompile(`\b(?:Field case ([0-9]+)|Lease field case ([0-9]+)|((?:W|Fault [DS])[0-9]+))\.`)
 )
 
 // claims are what a page says of tests: every test that it names, and those in the row of each case, by its number.
@@ -50,7 +50,7 @@ func tested(files []*file) (all map[string]bool, byCase map[string][]string) {
 			}
 			all[function.Name.Name] = true
 			for _, match := range caseTag.FindAllStringSubmatch(function.Doc.Text(), -1) {
-				number := cmp.Or(match[1], match[3])
+				number := cmp.Or(match[1], strings.TrimPrefix(match[3], "Fault "))
 				if match[2] != "" {
 					number = "L" + match[2]
 				}
@@ -118,16 +118,17 @@ func TestUntruePagesAreSeen(t *testing.T) {
 		"// Two.\n//\n// Field case 7.\nfunc TestTwo() {}",
 		"func TestThree() {}",
 		"// Four.\n//\n// Lease field case 7.\nfunc TestFour() {}",
+		"// Five.\n//\n// Fault D7.\nfunc TestD() {}",
 	}, "\n"))}
 	for _, test := range []struct {
 		page string
 		want []string
 	}{
-		{"| 7 | words | `TestOne`, `TestTwo` |\n| W2 | words | `TestOne` |\n| L7 | words | `TestFour` |\nAnd `TestThree`.", nil},
+		{"| 7 | words | `TestOne`, `TestTwo` |\n| W2 | words | `TestOne` |\n| L7 | words | `TestFour` |\n| D7 | words | `TestD` |\nAnd `TestThree`.", nil},
 		{"| 7 | words | `TestOne` |\n| W2 | words | `TestOne`, `TestThree` |", []string{
-			"case 7: its row does not name TestTwo", "case L7: its row does not name TestFour", "case W2: the comment of TestThree does not say that it stands for it"}},
+			"case 7: its row does not name TestTwo", "case D7: its row does not name TestD", "case L7: its row does not name TestFour", "case W2: the comment of TestThree does not say that it stands for it"}},
 		{"| 7 | words | `TestOne`, `TestTwo` |\n| 8 | words | |\n`TestFive`", []string{
-			"the page names TestFive, and there is no such test", "case 8: its row names no test", "case L7: its row does not name TestFour", "case W2: its row does not name TestOne"}},
+			"the page names TestFive, and there is no such test", "case 8: its row names no test", "case D7: its row does not name TestD", "case L7: its row does not name TestFour", "case W2: its row does not name TestOne"}},
 	} {
 		if got := untrue(test.page, files); !slices.Equal(got, test.want) {
 			t.Errorf("%q:\n%q, want\n%q", test.page, got, test.want)
