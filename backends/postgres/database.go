@@ -120,6 +120,7 @@ func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
 		if d.bareFor(ctx) {
 			d.options.dropGuards(config)
 		}
+		withLine(config)
 		dialled, err := pgx.ConnectConfig(ctx, config)
 		return ownConn{dialled}, err
 	}

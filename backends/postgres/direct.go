@@ -98,7 +98,9 @@ func (d *database) dialDirect(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
-	c, err := pgx.ConnectConfig(ctx, d.direct)
+	config := d.direct.Copy()
+	withLine(config)
+	c, err := pgx.ConnectConfig(ctx, config)
 	return c, d.atDirect(ctx, err)
 }
 

@@ -89,6 +89,7 @@ func (driver) Open(cfg backend.Config) (backend.Database, error) {
 		if d.bareFor(ctx) {
 			o.dropGuards(config)
 		}
+		withLine(config)
 		return nil
 	}
 	return d, nil
