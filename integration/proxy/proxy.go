@@ -2,7 +2,7 @@
 // of one that is chosen by its SQL ([Proxy.Arm]), or of all ([Proxy.Swallow], [Proxy.Stall], [Proxy.Cut], [Proxy.Refuse]).
 // It counts round trips as well.
 //
-// It passes whole messages of the protocol on as they are, and reads of them only where each begins, what statement it
+// It passes whole messages of the protocol on as they are, makes up only those that a fault demands ([MakeUp]), and reads of them only where each begins, what statement it
 // carries, and where an answer ends.
 package proxy
 
