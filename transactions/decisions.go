@@ -144,8 +144,9 @@ const (
 )
 
 // ownRole gives the transaction back to the role that its session began with, so that what it leaves can be finished by
-// whoever logs in as this call did. The deferred constraints run before that, under the role that made the changes.
-var ownRole = []string{"SET CONSTRAINTS ALL IMMEDIATE", "RESET SESSION AUTHORIZATION", "RESET ROLE"}
+// whoever logs in as this call did. The deferred constraints run before that, under the role that made the changes, and, as
+// inside a COMMIT, without a statement_timeout.
+var ownRole = []string{"SET LOCAL statement_timeout = 0", "SET CONSTRAINTS ALL IMMEDIATE", "RESET SESSION AUTHORIZATION", "RESET ROLE"}
 
 // prepared is what a participant prepared, as the row of the decision keeps it.
 type prepared struct {

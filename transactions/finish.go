@@ -67,76 +67,85 @@ func finishAsOwner(ctx context.Context, conn backend.Conn, gid, statement string
 
 // fate is what a database says of a transaction that was prepared.
 type fate struct {
-	identity
 	prepared bool   // it still is
 	workers  bool   // a server process is at work that may be preparing it
-	status   string // "committed", "aborted", "in progress", "future", or empty when it is too long ago for the server to know
+	status   string // "committed", "aborted", "in progress", or empty when it is too long ago for the server to know
 	timeline string
 }
 
 const timelineSQL = `pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8)`
 
-// readFate asks all of it in one message, with the database's own identity: a pooler may lead each message elsewhere, and "there is
-// no such prepared transaction" says something only of the database that says it.
-//
-// The message's transaction has an id of its own, for two reasons. An id from that on belongs to the future, and pg_xact_status
-// would fail on it. And its commit waits until the server's log up to there is durable, by the standby's word if there
-// is a synchronous one: what the answer tells cannot be undone by a failover any more.
+// readFate asks all of it in one message, which fails in any other database than that of p: a pooler may lead each message
+// elsewhere, and "there is no such prepared transaction" says something only of the database that says it.
 func readFate(ctx context.Context, conn backend.Conn, p prepared, worker string) (fate, error) {
 	status := "NULL"
 	if p.XactID != "" {
-		xact := backend.Literal(p.XactID) + "::pg_catalog.xid8"
-		status = `CASE WHEN ` + xact + ` OPERATOR(pg_catalog.<) own.id THEN pg_catalog.pg_xact_status(` + xact + `) ELSE 'future' END`
+		status = "pg_catalog.pg_xact_status(" + backend.Literal(p.XactID) + "::pg_catalog.xid8)"
 	}
-	ask := `SELECT c.system_identifier, d.oid, d.datname, EXISTS (SELECT FROM pg_catalog.pg_prepared_xacts x
-		WHERE x.gid OPERATOR(pg_catalog.=) ` + backend.Literal(p.GID) + ` AND x.database OPERATOR(pg_catalog.=) d.datname),
-	EXISTS (SELECT ` + workersSQL(worker) + `), ` + status + `, ` + timelineSQL + `
-FROM (SELECT pg_catalog.pg_current_xact_id() AS id OFFSET 0) own, ` + thisDatabase + ` WHERE ` + isThisDatabase
-	answer, err := conn.Control(ctx, beginWrite, pinned, "SET LOCAL synchronous_commit = on", ask, "COMMIT")
+	ask := `SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_xacts x WHERE x.gid OPERATOR(pg_catalog.=) ` + backend.Literal(p.GID) + `
+	AND x.database OPERATOR(pg_catalog.=) pg_catalog.current_database()), EXISTS (SELECT ` + workersSQL(worker) + `), ` + status + `, ` + timelineSQL
+	row, err := askThere(ctx, conn, p.identity, ask)
 	if err != nil {
-		if conn.Status() != backend.StatusClosed {
-			_, _ = conn.Control(ctx, "ROLLBACK")
-		}
 		return fate{}, err
 	}
-	row := answer.Row
-	if len(row) != 7 || answer.Tag != "COMMIT" {
-		return fate{}, fmt.Errorf("the server answered what became of it with %d columns and %s", len(row), answer.Tag)
+	if len(row) != 4 {
+		return fate{}, fmt.Errorf("the server answered what became of it with %d columns", len(row))
 	}
-	return fate{identity: identity{System: row[0], OID: row[1], Name: row[2]}, prepared: row[3] == "t", workers: row[4] == "t",
-		status: row[5], timeline: row[6]}, nil
+	return fate{prepared: row[0] == "t", workers: row[1] == "t", status: row[2], timeline: row[3]}, nil
 }
 
-// elsewhere is the error for an answer that came from another database than the one that prepared p.
-func (f fate) elsewhere(p prepared) error {
-	if p.identity == (identity{}) || f.same(p.identity) {
-		return nil
+// askThere runs statements in a transaction of one message, and only in the database that is meant: anywhere else the error is
+// errOtherServer. It returns the first row.
+func askThere(ctx context.Context, conn backend.Conn, there identity, statements ...string) ([]string, error) {
+	message := []string{beginWrite, pinned}
+	if there.System != "" {
+		message = append(message, `SELECT FROM `+thisDatabase+` WHERE `+isThisDatabase+
+			` AND c.system_identifier::pg_catalog.text OPERATOR(pg_catalog.=) `+backend.Literal(there.System)+
+			` AND d.oid::pg_catalog.text OPERATOR(pg_catalog.=) `+backend.Literal(there.OID)+
+			` HAVING 1 OPERATOR(pg_catalog./) pg_catalog.count(*) OPERATOR(pg_catalog.<) 0`) // no row, or division_by_zero
 	}
-	return fmt.Errorf("%w: %s, and it was %s", errOtherServer, f.identity, p.identity)
+	answer, err := conn.Control(ctx, append(append(message, statements...), "COMMIT")...)
+	if err == nil {
+		return answer.Row, nil
+	}
+	if conn.Status() != backend.StatusClosed {
+		_, _ = conn.Control(ctx, "ROLLBACK")
+	}
+	if backend.SQLState(err) != "22012" {
+		return nil, err
+	}
+	is := "another one"
+	if now, err := ask(ctx, "", conn); err == nil {
+		is = now.identity.String()
+	}
+	return nil, fmt.Errorf("%w: %s, and it was %s", errOtherServer, is, there)
+}
+
+// confirm waits until the server's log is durable up to now, by the word of its synchronous standby if there is one: what was
+// seen to be committed cannot be undone by a failover any more. A transaction of its own that has an id does that.
+func confirm(ctx context.Context, conn backend.Conn, there identity) error {
+	_, err := askThere(ctx, conn, there, "SET LOCAL synchronous_commit = on", "SELECT pg_catalog.pg_current_xact_id()")
+	return err
 }
 
 // gone finds out how a transaction ended that was prepared and is not there any more, its decision being to commit: nil
 // says that it was committed, and durably.
 //
 // A server that has lost the transaction gives its id to another one sooner or later, whose end says nothing about ours.
-// Before that the id is of the future. Afterwards only the timeline tells, which changes whenever a standby is promoted or a
-// backup restored to some point in time (PostgreSQL documentation, Timelines), so on another one than that of the
-// PREPARE nothing but "aborted" is believed: that is certain to be a loss, whoever had the id.
+// Before that it does not know the id at all. Afterwards only the timeline tells, which changes whenever a standby is
+// promoted or a backup restored to some point in time (PostgreSQL documentation, Timelines), so on another one than that of
+// the PREPARE nothing but "aborted" is believed: that is certain to be a loss, whoever had the id.
 func gone(ctx context.Context, conn backend.Conn, p prepared) error {
 	f, err := readFate(ctx, conn, p, "")
-	if err != nil {
-		return err
-	}
-	if err := f.elsewhere(p); err != nil {
-		return err
-	}
 	switch {
-	case f.prepared:
-		return errAtWork // it was asked for elsewhere before, or is just coming
-	case p.XactID == "":
-		return nil
-	case f.status == "future":
+	case backend.SQLState(err) == "22023": // "transaction ID is in the future"
 		return errLost
+	case err != nil:
+		return err
+	case f.prepared:
+		return errAtWork // the server that was asked to commit it was another one
+	case p.XactID == "":
+		return confirm(ctx, conn, p.identity)
 	case f.status == "aborted":
 		return errRolledBack
 	case p.Timeline != "" && p.Timeline != f.timeline:
@@ -146,7 +155,7 @@ func gone(ctx context.Context, conn backend.Conn, p prepared) error {
 	case f.status == "":
 		return errTooOld
 	}
-	return nil
+	return confirm(ctx, conn, p.identity)
 }
 
 // commitDecided commits a prepared transaction whose decision is durable. One that is gone was finished by somebody else,
@@ -176,14 +185,12 @@ func rollBackPrepared(ctx context.Context, conn backend.Conn, p prepared, worker
 	if !errors.Is(err, errGone) {
 		return err
 	}
+	p.XactID = "" // how it ended is clear
 	f, err := readFate(ctx, conn, p, worker)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if err := f.elsewhere(p); err != nil {
-		return err
-	}
-	if f.prepared || f.workers {
+	case f.prepared || f.workers:
 		return errAtWork
 	}
 	return errGone

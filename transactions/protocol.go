@@ -77,7 +77,7 @@ func (b *branch) prepare(ctx context.Context) error {
 		return err
 	}
 	// What is prepared belongs to the role of the session, and is as durable as the decision that will follow.
-	statements := append(slices.Clone(ownRole), "RESET synchronous_commit", xactSQL, "PREPARE TRANSACTION "+backend.Literal(b.gid))
+	statements := append(slices.Clone(ownRole), xactSQL, "PREPARE TRANSACTION "+backend.Literal(b.gid))
 	row, outcome, err := b.tx.Prepare(ctx, statements...)
 	switch outcome {
 	case session.Done:
@@ -85,7 +85,7 @@ func (b *branch) prepare(ctx context.Context) error {
 		b.xact = prepared{Alias: b.alias, GID: b.gid, identity: b.server.identity}
 		if len(row) == 7 {
 			b.xact.XactID, b.xact.identity, b.xact.Timeline = row[0], identity{System: row[1], OID: row[2], Name: row[3]}, row[4]
-			b.weak = row[5] == "t"
+			b.weak = row[5] == "t" || b.server.weak
 		}
 		return nil
 	case session.Unknown:
@@ -96,8 +96,8 @@ func (b *branch) prepare(ctx context.Context) error {
 }
 
 // xactSQL is what the row of the decision keeps of a participant: by its transaction id "gone" can be told from
-// "committed" (PostgreSQL documentation, System Information Functions). It also says whether the session, whose setting has
-// just been reset to what it began with, would wait for a COMMIT to be durable, and makes this transaction wait.
+// "committed" (PostgreSQL documentation, System Information Functions). It also says whether the session waits for its
+// synchronous standby, and makes this transaction wait.
 const xactSQL = `SELECT pg_catalog.pg_current_xact_id(), c.system_identifier, d.oid, d.datname, ` + timelineSQL + `, s.weak,
 	CASE WHEN s.raised THEN ` + raise + ` END
 FROM (SELECT ` + leavesStandby + ` AS weak, ` + tooWeak + ` AS raised OFFSET 0) s, ` + thisDatabase + ` WHERE ` + isThisDatabase
