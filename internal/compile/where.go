@@ -61,6 +61,9 @@ func Where(t *schema.Table, parts []query.Predicate, exclude bool) (*Node, error
 }
 
 func predicate(t *schema.Table, p query.Predicate) (*Node, error) {
+	if missing(p) {
+		return nil, usage("a predicate on %s is nil: %T", t.Model, p)
+	}
 	switch p := p.(type) {
 	case *query.Condition:
 		return condition(t, p)
