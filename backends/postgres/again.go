@@ -123,23 +123,24 @@ func (d *database) heard(w *wire, answer []string) {
 func (d *database) compare(guards []backend.Guard, role string) *backend.Error {
 	d.asked.Store(int64(time.Since(d.opened)))
 	var missing *backend.Error
+	var first *backend.Guard
 	for _, g := range guards {
 		n := int64(0)
 		if !g.InForce() {
 			n = 1
 			if missing == nil {
-				missing = notInForce(g, role)
+				missing, first = notInForce(g, role), &g
 			}
 		}
 		guardMissing.Record(context.Background(), n, metric.WithAttributes(
 			attribute.String("hare.database", d.alias), attribute.String("hare.guard", g.Name)))
 	}
-	before := d.missing.Swap(missing)
+	before := d.missing.Swap(first)
 	switch {
-	case missing != nil && (before == nil || before.Message != missing.Message):
+	case first != nil && (before == nil || *before != *first):
 		slog.Default().Warn("a guard of the URL is not in force: calls are refused until it is back",
 			"alias", d.alias, "reason", missing.Message)
-	case missing == nil && before != nil:
+	case first == nil && before != nil:
 		slog.Default().Info("the guards of the URL are in force again", "alias", d.alias)
 	}
 	return missing

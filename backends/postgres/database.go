@@ -31,7 +31,7 @@ type database struct {
 
 	opened  time.Time
 	asked   atomic.Int64                  // when a session was asked for the guards last, in nanoseconds since then
-	missing atomic.Pointer[backend.Error] // the guard that was not in force then
+	missing atomic.Pointer[backend.Guard] // the one that was not in force then
 
 	mu     sync.RWMutex
 	pool   *pgxpool.Pool

@@ -207,7 +207,7 @@ func TestUnreachableDatabase(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	d.path = &backend.Path{Pooler: backend.PoolingTransaction, Guards: []backend.Guard{{Name: "lock_timeout", Asked: "1", Found: "0"}}}
-	if got := names(); !slices.Equal(got, []string{"reachable", "pooler", "guards"}) {
+	if got := names(); !slices.Equal(got, []string{"reachable", "pooler", "encryption", "guards"}) {
 		t.Errorf("%q", got)
 	}
 }
