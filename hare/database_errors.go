@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare/backend"
@@ -28,7 +29,11 @@ type DatabaseError struct {
 	Err        error  // the cause: the driver's error, context.Canceled, ...
 }
 
-// Error says what the server said, where, and to which statement.
+// shownSQL is how many bytes of a statement an error's text shows. A program's log line is no place for the rest.
+const shownSQL = 1000
+
+// Error says what the server said, where, and to which statement: of a long one its beginning, and how long it is. The
+// field SQL has all of it.
 func (e *DatabaseError) Error() string {
 	if e == nil {
 		return "<nil>"
@@ -38,9 +43,20 @@ func (e *DatabaseError) Error() string {
 		text += fmt.Sprintf(" (SQLSTATE %s)", e.SQLState)
 	}
 	if e.SQL != "" {
-		text += ": " + e.SQL
+		text += ": " + shortSQL(e.SQL)
 	}
 	return text
+}
+
+func shortSQL(sql string) string {
+	if len(sql) <= shownSQL {
+		return sql
+	}
+	end := shownSQL
+	for end > 0 && !utf8.RuneStart(sql[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s... (%d bytes in all)", sql[:end], len(sql))
 }
 
 // Unwrap gives the cause.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/compile"
 	"github.com/hare-go/hare/internal/schema"
 )
@@ -155,6 +156,14 @@ func callError(err error) error {
 		return &QueryError{Reason: usage.Reason}
 	}
 	return err
+}
+
+// callError is the error of a statement that could not be made: the call is wrong, or its context has ended.
+func (c *Client) callError(err error) error {
+	if ended := (*backend.Error)(nil); errors.As(err, &ended) {
+		return ErrorFrom(c.alias, "", err)
+	}
+	return callError(err)
 }
 
 // nearest adds a proposal to a message about an unknown name.

@@ -89,7 +89,7 @@ func (qs QuerySet[T]) SQL() (string, []any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	s, args, err := c.compiler.Select(&qs.set.query)
+	s, args, err := c.compiler.Select(context.Background(), &qs.set.query)
 	return s.SQL, args, callError(err)
 }
 
@@ -132,10 +132,14 @@ func (s rowSet) where(parts []query.Predicate, exclude bool) rowSet {
 	if err != nil {
 		return s.failed(callError(err))
 	}
-	if node != nil {
-		// Another queryset may have grown from the same one: never write into its array.
-		s.query.Where = append(s.query.Where[:len(s.query.Where):len(s.query.Where)], node)
+	if node == nil {
+		return s
 	}
+	where, err := compile.And(s.query.Table, s.query.Where, node)
+	if err != nil {
+		return s.failed(callError(err))
+	}
+	s.query.Where = where
 	return s
 }
 
