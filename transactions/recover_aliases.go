@@ -95,8 +95,8 @@ func (r *recovery) databases() (list [][]*found) {
 	return list
 }
 
-// overAny runs act over the alias of f and, where that connection is lost or its role may not do it, over the others of the
-// same database, each within its own time. It returns the alias that the answer came over. The answers of different aliases
+// overAny runs act over the alias of f and, where that connection is lost, or leads elsewhere by now, or its role may not do it,
+// over the others of the same database, each within its own time. It returns the alias that the answer came over. The answers of different aliases
 // are not equal: a refusal says more than a lost connection.
 func (r *recovery) overAny(ctx context.Context, f *found, act func(ctx context.Context, f *found) error) (over *found, err error) {
 	order := []*found{f}
@@ -112,7 +112,7 @@ func (r *recovery) overAny(ctx context.Context, f *found, act func(ctx context.C
 		}
 		this := r.over(ctx, next, act)
 		refused := backend.SQLState(this) == "42501"
-		if this == nil || !refused && next.lost == nil {
+		if this == nil || !refused && next.lost == nil && !errors.Is(this, errOtherServer) {
 			return next, this
 		}
 		if over == nil || refused && backend.SQLState(err) != "42501" {

@@ -84,7 +84,7 @@ func (r *recovery) fence(ctx context.Context, e *Entry) {
 	if r.hanging {
 		wait = time.Millisecond
 	}
-	committed, err := fence(ctx, r.conn, e.XID, alias, wait)
+	committed, err := fence(ctx, r.conn, e.XID, alias, r.id, wait)
 	r.hanging = r.hanging || backend.SQLState(err) == "55P03"
 	switch {
 	case err != nil:
@@ -153,19 +153,19 @@ func (e *Entry) needed() bool { return e.Action != "" && e.State == StateNeeded 
 func (r *recovery) finishOne(ctx context.Context, f *found, e *Entry) {
 	ctx, done := f.startFinish(ctx, e)
 	defer done()
-	p := prepared{GID: e.GID}
-	if d := r.decisions[e.XID]; d != nil {
-		if decided, ok := d.participant(e.GID); ok {
-			p = decided
-		}
-	}
-	p.Timeline = "" // it was seen prepared here, so that this server has not lost it
 	over, err := r.overAny(ctx, f, func(ctx context.Context, f *found) error {
+		p := prepared{GID: e.GID, identity: f.is.identity}
+		if d := r.decisions[e.XID]; d != nil && e.Action == ActionCommit {
+			if decided, ok := d.participant(e.GID); ok {
+				p = decided
+			}
+		}
+		p.Timeline = "" // it was seen prepared here, so that this server has not lost it
 		return persistBusy(ctx, func() error {
 			if e.Action == ActionRollback {
-				return finishPrepared(ctx, f.conn, "ROLLBACK", e.GID)
+				return rollBackPrepared(ctx, f.conn, p, "")
 			}
-			return commitDecided(ctx, f.conn, p)
+			return commitDecided(ctx, f.conn, p, f.is.weak)
 		})
 	})
 	e.Alias = over.alias

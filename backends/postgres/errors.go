@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 
@@ -16,8 +14,10 @@ import (
 //
 // NotDone follows what has been measured of PostgreSQL, poolers and lost answers: the statement certainly had no effect
 // if pgx sent nothing, or if the server answered with the severity ERROR. A severity of FATAL does not count: the
-// same 57P01 and 08P01 arrive for a COMMIT that is durable and waits for a standby, and for one that never ran. A time-out
-// and a closed connection say nothing at all.
+// same 57P01 and 08P01 arrive for a COMMIT that is durable and waits for a standby, and for one that never ran. Nor do
+// the classes that a pooler makes up when it has lost its server; of them only 57014 counts, which is what a server says
+// of a statement that it has cancelled (see patience.go for one that ends a transaction). A time-out and a closed
+// connection say nothing at all.
 func failure(err error) *backend.Error {
 	var known *backend.Error
 	if errors.As(err, &known) {
@@ -34,7 +34,7 @@ func failure(err error) *backend.Error {
 			Constraint: refused.ConstraintName,
 			Table:      refused.TableName,
 			Column:     refused.ColumnName,
-			NotDone:    severity(refused) == "ERROR",
+			NotDone:    severity(refused) == "ERROR" && (refused.Code == "57014" || !madeUp(refused.Code)),
 			Err:        err,
 		}
 	}
@@ -62,27 +62,19 @@ func unsent(format string, args ...any) *backend.Error {
 
 // connectFailure makes the error of a connection that could not be opened for ctx. Nothing was sent on it.
 func connectFailure(ctx context.Context, err error) *backend.Error {
+	var known *backend.Error
+	if refused := distrust(err); refused != nil && !errors.As(err, &known) {
+		return refused
+	}
 	e := notDone(err)
 	switch {
-	case e.SQLState == "42501", distrusted(err):
-		// The role may not connect to the database, or the server is not the one that the configuration trusts.
+	case e.SQLState == "42501": // the role may not connect to the database
 		e.Class = backend.ClassLogin
 	case e.Class == backend.ClassLogin || e.SQLState == "" && ctx.Err() != nil:
 	default:
 		e.Class = backend.ClassConnection
 	}
 	return e
-}
-
-// distrusted reports whether the server's certificate was refused.
-func distrusted(err error) bool {
-	var (
-		refused   *tls.CertificateVerificationError
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
-	return errors.As(err, &refused) || errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid)
 }
 
 // ahead is failure for a control statement that travelled in front of a statement, which then did not run either.
