@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -117,7 +117,7 @@ func orphans(d *database, all *examination) (findings []Finding) {
 		if strings.HasPrefix(strange[0].GID, "hare_dtx_") {
 			f.Mend = "it may be of hare for Python: then let its own distributed-recover finish it. Otherwise " + f.Mend
 		}
-		f.SQL = []string{"ROLLBACK PREPARED " + backend.Literal(strange[0].GID)}
+		f.SQL = []string{"ROLLBACK PREPARED " + plaintext.Literal(strange[0].GID)}
 		findings = append(findings, f)
 	}
 	switch {
