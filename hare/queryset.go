@@ -178,6 +178,9 @@ func (s *rowSet) on(ctx context.Context) (*Client, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	c := s.client
 	if c == nil {
 		var err error
@@ -185,7 +188,10 @@ func (s *rowSet) on(ctx context.Context) (*Client, error) {
 			return nil, err
 		}
 	}
-	return c, c.refusal
+	if c.db == nil {
+		return nil, c.refused()
+	}
+	return c, nil
 }
 
 // clientOf is the client of an alias in the connections of ctx.

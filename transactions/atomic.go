@@ -27,6 +27,9 @@ func Atomic(ctx context.Context, fn func(ctx context.Context) error, opts ...Opt
 	if err != nil {
 		return err
 	}
+	if fn == nil {
+		return noFunction("Atomic")
+	}
 	if set.keepDecision {
 		return &hare.QueryError{Reason: "KeepDecision is for Distributed: a transaction on one database has no decision to keep"}
 	}
@@ -34,7 +37,11 @@ func Atomic(ctx context.Context, fn func(ctx context.Context) error, opts ...Opt
 	if err != nil {
 		return err
 	}
-	if outer := session.From(ctx, client.Database()); outer != nil {
+	outer, err := session.Join(ctx, client.Alias(), client.Database())
+	switch {
+	case err != nil:
+		return hare.ErrorFrom(client.Alias(), "", err)
+	case outer != nil:
 		return nested(ctx, client, outer, set, fn)
 	}
 	if err := features.Require(client.Alias(), client.Features(), set.needs()...); err != nil {
@@ -50,6 +57,11 @@ func (s *settings) needs() []features.Flag {
 		flags = append(flags, features.ReadOnlyTransactions)
 	}
 	return flags
+}
+
+// noFunction refuses a call whose function is nil.
+func noFunction(call string) error {
+	return &hare.QueryError{Reason: call + " takes a function, and got nil"}
 }
 
 // clientFor is the client of an alias, "" for the default one.

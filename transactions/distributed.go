@@ -61,6 +61,9 @@ func Distributed(ctx context.Context, coordinator string, participants []string,
 	if err := set.fitDistributed(); err != nil {
 		return err
 	}
+	if fn == nil {
+		return noFunction("Distributed")
+	}
 	c, err := validate(ctx, coordinator, participants, set)
 	if err != nil {
 		return err
@@ -127,7 +130,10 @@ func validate(ctx context.Context, coordinator string, participants []string, se
 		}
 	}
 	for _, b := range c.branches {
-		if session.In(ctx, b.db) {
+		switch level, err := session.Join(ctx, b.alias, b.db); {
+		case err != nil:
+			return nil, hare.ErrorFrom(b.alias, "", err)
+		case level != nil && !level.Over():
 			return nil, &hare.QueryError{Reason: fmt.Sprintf("%q is already in an open transaction of this context: a distributed transaction opens its own, so call it outside", b.alias)}
 		}
 	}

@@ -84,7 +84,7 @@ func (r *recovery) fence(ctx context.Context, e *Entry) {
 	if r.hanging {
 		wait = time.Millisecond
 	}
-	committed, err := fence(ctx, r.conn, e.XID, alias, wait)
+	committed, err := fence(ctx, r.conn, e.XID, alias, r.id, wait)
 	r.hanging = r.hanging || backend.SQLState(err) == "55P03"
 	switch {
 	case err != nil:
@@ -161,17 +161,17 @@ func (r *recovery) finishOne(ctx context.Context, f *found, e *Entry) {
 	defer done()
 	err := persistBusy(ctx, func() error {
 		if e.Action == ActionRollback {
-			return finishPrepared(ctx, f.conn, "ROLLBACK", e.GID)
+			return rollBackPrepared(ctx, f.conn, prepared{GID: e.GID, identity: f.is.identity}, "")
 		}
 		p, ok := prepared{}, false
 		if d := r.decisions[e.XID]; d != nil {
 			p, ok = d.participant(e.GID)
 		}
 		if !ok {
-			p = prepared{GID: e.GID}
+			p = prepared{GID: e.GID, identity: f.is.identity}
 		}
 		p.Timeline = "" // it was seen prepared here, so that this server has not lost it
-		return commitDecided(ctx, f.conn, p)
+		return commitDecided(ctx, f.conn, p, f.is.weak)
 	})
 	switch {
 	case err == nil:

@@ -88,9 +88,12 @@ func levels(n int) uint16 {
 	return depth + uint16(n)
 }
 
-// only goes down into groups of one part, which say what their part says.
+// only goes down into groups of one part, which say what their part says. A predicate that is nil is refused here.
 func (b *build) only(p query.Predicate, level int) (query.Predicate, error) {
 	for {
+		if missing(p) {
+			return nil, usage("a predicate on %s is missing: %T", b.table.Model, p)
+		}
 		g, ok := p.(*query.Group)
 		if !ok || len(g.Parts) != 1 {
 			return p, nil
