@@ -14,6 +14,9 @@ import (
 // panics or ends its goroutine. Queries made with the ctx that fn is given join the transaction. Inside another Atomic
 // on the same connection it is a savepoint: an error undoes the inner block only.
 //
+// Name the parameter of fn ctx, so that it shadows the ctx outside: what is written with that one, or on another connection, is no
+// part of the transaction and stays when fn fails.
+//
 // The connection is the default one unless [Using] names another. A block without a statement sends nothing.
 //
 // A statement that failed aborts a PostgreSQL transaction; when fn swallows its error, Atomic rolls back and returns a

@@ -18,16 +18,19 @@ var allowed = map[string][]string{
 	"internal/schema":   {"query", "features", "hare/backend"},
 	"internal/session":  {"features", "hare/backend"},
 	"internal/compile":  {"query", "features", "hare/backend", "internal/schema", squirrel},
-	"internal/doctor":   {"hare", "hare/backend", "transactions", "internal/releases"},
+	"internal/doctor":   {"hare", "hare/backend", "transactions", "internal/releases", "internal/serverview"},
 	"internal/releases": {},
 	"internal/rules":    {},
-	"internal/surface":  {}, // tests
+
+	"internal/serverview": {},
+
+	"internal/surface": {}, // tests
 	"hare": {"query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
 		"go.yaml.in/yaml/v3"},
-	"transactions": {"hare", "features", "hare/backend", "internal/session", "internal/releases",
+	"transactions": {"hare", "features", "hare/backend", "internal/session", "internal/releases", "internal/serverview",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 
-	"leases": {"hare", "features", "hare/backend", "internal/session"},
+	"leases": {"hare", "features", "hare/backend", "internal/session", "internal/serverview"},
 
 	"backends/postgres": {"features", "hare/backend", pgx,
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"},
