@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // ErrStopped says that the lease has been stopped, so that it takes no more part: Acquire gave up, or was called after
@@ -80,7 +82,7 @@ func (e *BlockedError) Error() string {
 	}
 	text := fmt.Sprintf("lease %q: its row is locked", e.Name)
 	if len(e.By) > 0 {
-		text += " (in use by " + strings.Join(e.By, "; ") + ")"
+		text += " (in use by " + plaintext.Line(strings.Join(e.By, "; ")) + ")"
 	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
