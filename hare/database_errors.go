@@ -8,6 +8,7 @@ import (
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/internal/session"
 )
 
@@ -45,7 +46,7 @@ func (e *DatabaseError) Error() string {
 	if e.SQL != "" {
 		text += ": " + shortSQL(e.SQL)
 	}
-	return text
+	return plaintext.Lines(text)
 }
 
 func shortSQL(sql string) string {
@@ -334,6 +335,8 @@ func fromAnswer(alias, sql string, answer *backend.Error, err error) error {
 		return &PoolTimeoutError{ConnectionError{base}}
 	case backend.ClassAborted:
 		return &AbortedError{base}
+	case backend.ClassQuery:
+		return &QueryError{Reason: base.Message, Err: err}
 	case backend.ClassLogin:
 		return &ConfigurationError{Alias: alias, Reason: "the server refuses the login: " + base.Message, Err: err}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // Outcome is what became of a transaction, as far as its error tells.
@@ -20,7 +22,8 @@ const (
 	PartiallyCommitted
 	// Ambiguous: nobody knows yet whether it was decided. It must not be run again before recovery has found out.
 	Ambiguous
-	// Mixed: it was decided, and somebody has rolled back a participant by hand. An operator must repair the data.
+	// Mixed: a part of it is kept and another is not, or may not be, because somebody has ended a part by hand. An operator
+	// must repair the data.
 	Mixed
 )
 
@@ -54,7 +57,7 @@ func OutcomeOf(err error) Outcome {
 // end is the outcome in the outermost error that tells one: what it wraps may be about another transaction.
 func end(err error) (outcome Outcome, told bool) {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
-	case *MixedOutcomeError:
+	case *MixedOutcomeError, *EndedByHandError:
 		return Mixed, true
 	case *PartiallyCommittedError:
 		return PartiallyCommitted, true
@@ -329,12 +332,12 @@ func theTransaction(xid string) string {
 
 // finishCommand finishes whatever is left of a coordinator's transactions.
 func finishCommand(coordinator string) string {
-	return "hare distributed-recover --coordinator " + coordinator + " --finish"
+	return plaintext.Command("hare", "distributed-recover", "--coordinator", coordinator, "--finish")
 }
 
 // forgetCommand tells what giving a transaction up would mean, and how to do it.
 func forgetCommand(coordinator, xid string) string {
-	return "hare distributed-recover --coordinator " + coordinator + " --forget " + xid
+	return plaintext.Command("hare", "distributed-recover", "--coordinator", coordinator, "--forget", xid)
 }
 
 // nextCommand is what an operator runs after an end that leaves something; empty where there is nothing to run.
