@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 const (
@@ -26,6 +28,7 @@ const (
 type wire struct {
 	alias string
 	db    backend.Database
+	known atomic.Bool            // the table is there, and hare's
 	turns map[bool]chan struct{} // by whether it is prompt, an entry for each message under way
 
 	mu     sync.Mutex
@@ -112,7 +115,7 @@ func (w *wire) end(name string) {
 			return // the guards on the server end it
 		}
 		defer conn.Release()
-		_, err = conn.Control(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = `+backend.Literal(name))
+		_, err = conn.Control(ctx, `BEGIN`, tables.Path, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = `+backend.Literal(name), `COMMIT`)
 		if err != nil {
 			conn.Discard()
 		}

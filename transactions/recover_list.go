@@ -10,6 +10,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // found is what one database holds.
@@ -197,7 +198,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // queryValues reads all rows of a query on one connection, in a transaction of its own: a pooler in between then takes it to one
 // server from its preparation to its end.
 func queryValues(ctx context.Context, conn backend.Conn, call backend.Call) ([][]any, error) {
-	call.Before = []string{beginRead}
+	call.Before = []string{beginRead, tables.Path}
 	all, err := readAll(ctx, conn, call)
 	return all, endOwn(ctx, conn, err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // The times of the recoverer that need no option.
@@ -116,7 +117,7 @@ func (w *recoverer) lock(ctx context.Context) (unlock func(), err error) {
 		return nil, hare.ErrorFrom(w.client.Alias(), "", err)
 	}
 	idle := (passTimes * w.set.participantTime).Milliseconds()
-	answer, err := conn.Control(inTime, beginWrite, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle), recovererLock)
+	answer, err := conn.Control(inTime, beginWrite, tables.Path, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle), recovererLock)
 	if err != nil {
 		conn.Discard()
 		return nil, hare.ErrorFrom(w.client.Alias(), recovererLock, err)
