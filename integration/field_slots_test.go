@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,7 +17,11 @@ import (
 // slotted is a server with so many slots for prepared transactions.
 func slotted(t *testing.T, slots int) *servers.Server {
 	t.Helper()
-	return ownServer(t, servers.Options{Name: "slots", Volatile: true, Settings: map[string]string{"max_prepared_transactions": fmt.Sprint(slots)}})
+	setting := fmt.Sprint(slots)
+	if slots == 0 {
+		setting = "" // PostgreSQL's default, which ALTER SYSTEM can change
+	}
+	return ownServer(t, servers.Options{Name: "slots", Volatile: true, Settings: map[string]string{"max_prepared_transactions": setting}})
 }
 
 // A server without prepared transactions is refused before the function runs, whatever its place among the
@@ -131,4 +136,83 @@ func TestFieldOneSlot(t *testing.T) {
 	f.exec("a", "ROLLBACK PREPARED 'somebody''s'")
 	f.wantCounts(4, 2, 0)
 	f.wantNothingPrepared()
+}
+
+// What is remembered of a database is not more than what was asked of it: a server without prepared transactions that coordinates is
+// refused as a participant all the same, before the function runs, whichever it was first, over whichever Connections, and when the
+// setting has changed with a restart. Only a participant that was fit when it was met learns of the change by PREPARE, which rolls the
+// call back; the next call is refused before the function runs.
+//
+// Fault D11.
+func TestPartsAreRememberedApart(t *testing.T) {
+	t.Parallel()
+	server := slotted(t, 0)
+	urls := servers.Databases(t, 2)
+	f := trioOf(t, urls[0], urls[1], database(t, server, "b"))
+	first := f.ctx
+	second := hare.WithConnections(t.Context(), f.connect(f.urls))
+	for i, step := range []struct {
+		slots        int // the server is restarted where it has another number
+		ctx          context.Context
+		coordinator  string
+		participants []string
+		ran, refused bool
+	}{
+		{0, first, "b", []string{"a"}, true, false}, // first a coordinator
+		{0, first, "c", []string{"b"}, false, true},
+		{0, first, "c", []string{"a", "b"}, false, true},
+		{0, first, "b", []string{"a"}, true, false},  // its refusal takes nothing from it
+		{0, second, "c", []string{"b"}, false, true}, // first a participant
+		{0, second, "b", []string{"a"}, true, false},
+		{0, second, "c", []string{"b"}, false, true},
+		{2, first, "c", []string{"b"}, true, false}, // known as a coordinator without slots, which it has now
+		{2, first, "b", []string{"a"}, true, false},
+		{0, first, "b", []string{"a"}, true, false},
+		{0, first, "c", []string{"b"}, true, true}, // known as a participant with slots
+		{0, first, "c", []string{"b"}, false, true},
+		{0, first, "b", []string{"a"}, true, false},
+		{0, first, "c", []string{"b"}, false, true},
+	} {
+		f.restartWith("b", server, step.slots, first, second)
+		ran := false
+		err := transactions.Distributed(step.ctx, step.coordinator, step.participants, func(d *hare.Distributed) error {
+			ran = true
+			return write(d, "x", append([]string{step.coordinator}, step.participants...)...)
+		}, shortPhases)
+		what := fmt.Sprintf("step %d: %s coordinates, %q take part, %d slots", i, step.coordinator, step.participants, step.slots)
+		if ran != step.ran {
+			t.Errorf("%s: the function ran: %v; %v", what, ran, err)
+		}
+		if !step.refused {
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		e := as[*hare.ConfigurationError](t, err)
+		if diff := cmp.Diff([]string{"b", "max_prepared_transactions"}, []string{e.Alias, e.Option}); diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
+		}
+		wantOutcome(t, err, transactions.RolledBack)
+	}
+	f.wantCounts(1, 6, 7)
+	f.wantNothingPrepared()
+}
+
+// restartWith restarts an alias's server where its number of slots is another, and waits until every ctx's connections have noticed.
+func (f *trio) restartWith(alias string, server *servers.Server, slots int, all ...context.Context) {
+	f.Helper()
+	if f.text(alias, "SHOW max_prepared_transactions") == fmt.Sprint(slots) {
+		return
+	}
+	f.exec(alias, fmt.Sprintf("ALTER SYSTEM SET max_prepared_transactions = %d", slots))
+	if err := server.Restart(f.ctx); err != nil {
+		f.Fatal(err)
+	}
+	for _, ctx := range all {
+		f.eventually("connections to the server that was restarted", func() bool {
+			_, err := Notes.UsingAlias(alias).Count(ctx)
+			return err == nil
+		})
+	}
 }

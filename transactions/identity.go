@@ -91,7 +91,7 @@ func forget(db backend.Database) { known.Delete(db) }
 // participant has prepared transactions, the coordinator has its table, and no two are the same database.
 func (c *call) meet(ctx context.Context) error {
 	errs := c.each(func(b *branch) error {
-		if s, ok := known.Load(b.db); ok && (b != c.coordinator || s.(*server).coordinator != "") {
+		if s, ok := known.Load(b.db); ok && s.(*server).playedPart(b != c.coordinator) {
 			b.server = s.(*server)
 			return nil
 		}
@@ -114,6 +114,14 @@ func (c *call) meet(ctx context.Context) error {
 		return err
 	}
 	return c.distinct()
+}
+
+// playedPart reports whether what was asked of the server says that it can play the part: each part needs something else.
+func (s *server) playedPart(participant bool) bool {
+	if participant {
+		return s.slots > 0
+	}
+	return s.coordinator != ""
 }
 
 // fit refuses a server that cannot play its part.

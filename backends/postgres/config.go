@@ -11,14 +11,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/hare-go/hare/hare/backend"
 )
 
 // toPgx are the settings that pgx interprets, by their names in libpq.
 var toPgx = []string{
 	"host", "port", "user", "password", "dbname",
-	"sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs",
+	"sslmode", "sslrootcert", "sslcert", "sslkey", "require_auth", "channel_binding", "target_session_attrs",
 }
 
 // oldestServer is the oldest major version of PostgreSQL that is accepted.
@@ -49,7 +47,6 @@ func poolConfig(s settings, o options) (*pgxpool.Config, error) {
 	if o.sendsGuards() {
 		maps.Copy(conn.RuntimeParams, o.guards)
 	}
-	conn.AfterConnect = checkServer
 	// pgx looks at the severity in the server's language; the connection is over whatever the language.
 	conn.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool { return !endsSession(err) }
 	return config, nil
@@ -76,11 +73,7 @@ func checkServer(ctx context.Context, conn *pgconn.PgConn) error {
 	major, _, _ := strings.Cut(version, ".")
 	digits := len(major) - len(strings.TrimLeft(major, "0123456789"))
 	if n, err := strconv.Atoi(major[:digits]); err != nil || n < oldestServer {
-		return &backend.Error{
-			Class:   backend.ClassLogin,
-			Message: fmt.Sprintf("the server is PostgreSQL %q: hare needs %d or newer", version, oldestServer),
-			NotDone: true,
-		}
+		return misconfigured("host", "leads to PostgreSQL %q, and hare needs %d or newer", version, oldestServer)
 	}
 	return nil
 }

@@ -29,6 +29,10 @@ type database struct {
 	bare        atomic.Bool         // the guards are not sent, because a pooler on the way refuses them
 	directKnown atomic.Bool         // the direct address leads to the same database
 
+	opened  time.Time
+	asked   atomic.Int64                  // when a session was asked for the guards last, in nanoseconds since then
+	missing atomic.Pointer[backend.Guard] // the one that was not in force then
+
 	mu     sync.RWMutex
 	pool   *pgxpool.Pool
 	closed bool
@@ -61,6 +65,9 @@ func (d *database) Acquire(ctx context.Context) (backend.Conn, error) {
 	w := d.way.Load()
 	if w == nil || startupRefused(err) {
 		pooled, w, err = firstUse(ctx, d, pooled, err, pool.Acquire)
+	}
+	if err == nil && len(d.options.guards) > 0 {
+		err = d.watch(ctx, pooled, w)
 	}
 	if err != nil {
 		<-d.inUse
@@ -123,7 +130,7 @@ func (d *database) Dial(ctx context.Context) (backend.Conn, error) {
 		if d.bareFor(ctx) {
 			d.options.dropGuards(config)
 		}
-		dialled, err := pgx.ConnectConfig(ctx, config)
+		dialled, err := d.connectWith(ctx, config)
 		return ownConn{dialled}, err
 	}
 	c, err := open(ctx)

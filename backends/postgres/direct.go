@@ -98,7 +98,7 @@ func (d *database) dialDirect(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
-	c, err := pgx.ConnectConfig(ctx, d.direct)
+	c, err := d.connectWith(ctx, d.direct)
 	return c, d.atDirect(ctx, err)
 }
 
@@ -108,10 +108,15 @@ func (d *database) atDirect(ctx context.Context, err error) error {
 		return nil
 	}
 	e := *connectFailure(ctx, err)
+	at := fmt.Sprintf("at the direct address %s (direct_host): ", d.options.directAddress())
+	var option *backend.OptionError
+	if errors.As(&e, &option) {
+		e.Err = errors.Join(&backend.OptionError{Option: option.Option, Reason: at + option.Reason}, e.Err)
+	}
 	if e.Message == "" {
 		e.Message = err.Error()
 	}
-	e.Message = fmt.Sprintf("at the direct address %s (direct_host): %s", d.options.directAddress(), e.Message)
+	e.Message = at + e.Message
 	return &e
 }
 
@@ -138,7 +143,7 @@ func (d *database) checkDirect(ctx context.Context) error {
 			return nil
 		}
 	}
-	elsewhere, err := d.directElsewhere(ctx, w)
+	elsewhere, _, err := d.directElsewhere(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -150,15 +155,16 @@ func (d *database) checkDirect(ctx context.Context) error {
 }
 
 // directElsewhere compares the database at the direct address with the one at the end of the way.
-func (d *database) directElsewhere(ctx context.Context, w *way) (bool, error) {
-	c, err := pgx.ConnectConfig(ctx, d.direct)
+func (d *database) directElsewhere(ctx context.Context, w *way) (elsewhere bool, protected *backend.Transport, err error) {
+	c, err := d.connectWith(ctx, d.direct)
 	if err != nil {
-		return false, d.atDirect(ctx, err)
+		return false, nil, d.atDirect(ctx, err)
 	}
 	defer closeAtOnce(c)
+	protected = &wireOf(c.PgConn()).way
 	answer, err := simple(ctx, c.PgConn(), "SELECT "+identitySQL)
 	if err != nil {
-		return false, d.atDirect(ctx, err)
+		return false, protected, d.atDirect(ctx, err)
 	}
-	return w == nil || len(answer.Row) == 0 || answer.Row[0] != w.identity, nil
+	return w == nil || len(answer.Row) == 0 || answer.Row[0] != w.identity, protected, nil
 }

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 
@@ -62,27 +60,19 @@ func unsent(format string, args ...any) *backend.Error {
 
 // connectFailure makes the error of a connection that could not be opened for ctx. Nothing was sent on it.
 func connectFailure(ctx context.Context, err error) *backend.Error {
+	var known *backend.Error
+	if refused := distrust(err); refused != nil && !errors.As(err, &known) {
+		return refused
+	}
 	e := notDone(err)
 	switch {
-	case e.SQLState == "42501", distrusted(err):
-		// The role may not connect to the database, or the server is not the one that the configuration trusts.
+	case e.SQLState == "42501": // the role may not connect to the database
 		e.Class = backend.ClassLogin
 	case e.Class == backend.ClassLogin || e.SQLState == "" && ctx.Err() != nil:
 	default:
 		e.Class = backend.ClassConnection
 	}
 	return e
-}
-
-// distrusted reports whether the server's certificate was refused.
-func distrusted(err error) bool {
-	var (
-		refused   *tls.CertificateVerificationError
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
-	return errors.As(err, &refused) || errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid)
 }
 
 // ahead is failure for a control statement that travelled in front of a statement, which then did not run either.

@@ -128,9 +128,10 @@ func (d *database) Observe(ctx context.Context) (backend.Path, error) {
 	}
 	path := backend.Path{
 		Pooler: w.pooler, Evidence: w.evidence, Told: d.options.pooled, Guards: w.guards, Direct: d.options.directAddress(),
+		Transport: wireOf(c.PgConn()).way,
 	}
 	if d.direct != nil {
-		if path.DirectElsewhere, err = d.directElsewhere(ctx, w); err != nil {
+		if path.DirectElsewhere, path.DirectTransport, err = d.directElsewhere(ctx, w); err != nil {
 			return path, connectFailure(ctx, err)
 		}
 	}

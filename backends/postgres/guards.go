@@ -15,7 +15,7 @@ import (
 )
 
 // A guard is a setting of the URL that protects the database or says where it looks: statement_timeout, lock_timeout,
-// idle_in_transaction_session_timeout, search_path. It travels as a start-up parameter, and PgBouncer does one of three
+// idle_in_transaction_session_timeout, search_path, synchronous_commit. It travels as a start-up parameter, and PgBouncer does one of three
 // things with those that it does not track: it refuses the connection, it drops the parameter without a word, or, by
 // ALTER ROLE, the server has the value anyway. So what counts is what the server says, on a connection that came the same
 // way: a guard that is not in force stops the database from being used.
@@ -43,7 +43,7 @@ func guardsFound(o options, found []string) []backend.Guard {
 }
 
 // notInForce is the error for a guard that the server does not have.
-func notInForce(g backend.Guard, role string) error {
+func notInForce(g backend.Guard, role string) *backend.Error {
 	found := g.Found
 	if found == "" {
 		found = "none"
@@ -52,7 +52,7 @@ func notInForce(g backend.Guard, role string) error {
 	if !strings.HasSuffix(g.Name, "_timeout") {
 		instead = "by SET LOCAL"
 	}
-	return misconfigured(g.Name, "is %s in the URL and %s on the server: a pooler on the way does not pass it on. "+
+	return misconfigured(g.Name, "is %s in the URL and %s on the server: what was sent did not reach it, as behind a pooler, and it is not, or no longer, a default of the role. "+
 		"Make it a default of the role, ALTER ROLE %s SET %s = %s, and let the pooler open new server connections (RECONNECT in PgBouncer's console); "+
 		"or set it %s in each transaction that needs it; or take it out of the URL",
 		g.Asked, found, role, g.Name, g.Asked, instead)

@@ -68,12 +68,16 @@ var optionTable = map[string]check{
 	"lock_timeout":                        milliseconds("lock_timeout"),
 	"idle_in_transaction_session_timeout": milliseconds("idle_in_transaction_session_timeout"),
 	"search_path":                         searchPath,
+	"synchronous_commit":                  synchronousCommit,
 	"application_name":                    applicationName,
 
 	"sslmode":     oneOf("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
 	"sslrootcert": certificates,
 	"sslcert":     readable,
 	"sslkey":      readable,
+
+	"require_auth":    requireAuth,
+	"channel_binding": oneOf("disable", "prefer", "require"),
 
 	"target_session_attrs": oneOf("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
 
@@ -207,6 +211,12 @@ func tablesOwner(o *options, value string) string {
 		return "has an empty element in its list"
 	}
 	return ""
+}
+
+// synchronousCommit checks the values that PostgreSQL documents; others that it takes, such as "yes", it names "on".
+func synchronousCommit(o *options, value string) string {
+	o.guards["synchronous_commit"] = value
+	return oneOf("on", "remote_apply", "remote_write", "local", "off")(o, value)
 }
 
 func applicationName(o *options, value string) string {

@@ -203,7 +203,8 @@ func TestSeveralHosts(t *testing.T) {
 	}
 }
 
-// TestOldServer: a server before PostgreSQL 14 is refused when it is dialled.
+// TestOldServer: a server before PostgreSQL 14 is refused when it is dialled, by the client, and the error says so.
+// Fault S12.
 func TestOldServer(t *testing.T) {
 	for version, accepted := range map[string]bool{"9.6.24": false, "13.22 (Debian 13.22-1)": false, "": false, "14.0": true, "19beta1": true} {
 		t.Run(version, func(t *testing.T) {
@@ -224,6 +225,7 @@ func TestOldServer(t *testing.T) {
 					continue
 				}
 				refused(t, err, backend.Error{Class: backend.ClassLogin, NotDone: true})
+				wantOption(t, err, "host", "leads to PostgreSQL", "14 or newer")
 			}
 		})
 	}

@@ -32,6 +32,10 @@
 //	sslmode                 disable, allow, prefer, require, verify-ca or verify-full. Default prefer, which accepts
 //	                        an unencrypted connection: use verify-full over a network
 //	sslrootcert             file of the authorities that may have signed the server's certificate, or "system"
+//	require_auth            what the server may ask for as a proof: password, md5, scram-sha-256, gss, sspi, oauth, none, several with
+//	                        commas; or what it may not, each with an exclamation mark. Default PGREQUIREAUTH, else everything,
+//	                        except the password in clear text where others could read it: the option must name that
+//	channel_binding         disable, prefer or require, for scram-sha-256 over TLS. Default PGCHANNELBINDING, else prefer
 //	sslcert, sslkey         files of the client's certificate and its key
 //	target_session_attrs    which of several hosts will do: any, read-write, read-only, primary, standby or
 //	                        prefer-standby. Default any
@@ -49,6 +53,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -83,12 +88,13 @@ func (driver) Open(cfg backend.Config) (backend.Database, error) {
 	}
 	d := &database{
 		alias: cfg.Alias, options: o, config: config, direct: direct, question: question(o),
-		inUse: make(chan struct{}, o.maxSize), looking: make(chan struct{}, 1),
+		inUse: make(chan struct{}, o.maxSize), looking: make(chan struct{}, 1), opened: time.Now(),
 	}
 	config.BeforeConnect = func(ctx context.Context, config *pgx.ConnConfig) error {
 		if d.bareFor(ctx) {
 			o.dropGuards(config)
 		}
+		d.wired(config)
 		return nil
 	}
 	return d, nil

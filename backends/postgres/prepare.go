@@ -41,6 +41,9 @@ func (s *session) prepare(ctx context.Context, text string, before []string) (*s
 	if closing := pipeline.Close(); err == nil {
 		err = closing
 	}
+	if err == nil {
+		err = s.unguarded() // the answer to the question has come ahead
+	}
 	if err != nil {
 		return nil, notDone(err)
 	}

@@ -13,6 +13,7 @@ import (
 // session is what belongs to one server session for as long as it lives, whoever has the connection.
 type session struct {
 	pg         *pgconn.PgConn
+	wire       *wire
 	database   *database
 	statements statements
 	arguments  arguments
@@ -33,6 +34,7 @@ func (d *database) session(c *pgx.Conn, w *way) *session {
 	if !ok {
 		s = &session{
 			pg:         pg,
+			wire:       wireOf(pg),
 			statements: statements{capacity: d.options.statements, prefix: newPrefix()},
 			arguments:  arguments{types: c.TypeMap()},
 			database:   d,
@@ -54,6 +56,9 @@ func (s *session) status() backend.Status {
 
 // exec runs a call and counts what it wrote.
 func (s *session) exec(ctx context.Context, call backend.Call) (int64, error) {
+	if err := s.unguarded(); err != nil {
+		return 0, err
+	}
 	if call.Batch == nil && len(call.Args) == 0 {
 		return s.execSimple(ctx, call)
 	}
@@ -76,6 +81,9 @@ func (s *session) exec(ctx context.Context, call backend.Call) (int64, error) {
 
 // query runs a call and positions its rows before the first.
 func (s *session) query(ctx context.Context, call backend.Call) (*rows, error) {
+	if err := s.unguarded(); err != nil {
+		return nil, err
+	}
 	return again(ctx, s, call, func(call backend.Call) (*rows, error) {
 		f, err := s.send(ctx, call)
 		if err != nil {

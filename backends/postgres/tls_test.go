@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"cmp"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,13 +10,16 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/integration/servers"
 )
@@ -70,8 +75,84 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestCertificateThatIsRefused: it is the client that refuses a server's certificate, and the error says which check failed
+// and what to do, for each check and on the direct address, too.
+// Fault S12.
+func TestCertificateThatIsRefused(t *testing.T) {
+	address := servers.Database(t)
+	_, other, _ := selfSigned(t, "elsewhere")
+	hour, now := time.Hour, time.Now()
+	for _, c := range []struct {
+		name    string
+		change  func(*x509.Certificate)
+		host    string // in the URL; default: localhost
+		roots   string // default: the certificate itself
+		options []string
+		option  string
+		says    []string
+	}{
+		{name: "unknown authority", roots: other, option: "sslrootcert", says: []string{"signed by an authority that is not among those trusted", `CN=localhost`, "sslrootcert=FILE", "sslrootcert=system"}},
+		{name: "unknown authority, verify-ca", roots: other, options: []string{"sslmode=verify-ca"}, option: "sslrootcert", says: []string{"not among those trusted"}},
+		{name: "unknown authority, require", roots: other, options: []string{"sslmode=require"}, option: "sslrootcert", says: []string{"not among those trusted"}},
+		{name: "authorities of the system", roots: "system", option: "sslrootcert", says: []string{"not among those trusted"}},
+		{name: "another name", change: func(c *x509.Certificate) { c.DNSNames = []string{"db1.internal", "db1"} }, option: "host", says: []string{`"localhost"`, `"db1.internal", "db1"`, "verify-ca"}},
+		{name: "an address", host: "127.0.0.1", option: "host", says: []string{`"127.0.0.1"`, `"localhost"`}},
+		{name: "only a common name", change: func(c *x509.Certificate) { c.DNSNames = nil }, option: "host", says: []string{"a common name does not count"}},
+		{name: "expired", change: func(c *x509.Certificate) { c.NotAfter = now.Add(-hour) }, option: "sslmode", says: []string{"valid only until " + now.Add(-hour).UTC().Format(time.RFC3339), "Renew it", "clock"}},
+		{name: "expired, verify-ca", change: func(c *x509.Certificate) { c.NotAfter = now.Add(-hour) }, options: []string{"sslmode=verify-ca"}, option: "sslmode", says: []string{"valid only until"}},
+		{name: "not valid yet", change: func(c *x509.Certificate) { c.NotBefore = now.Add(hour) }, option: "sslmode", says: []string{"valid only from"}},
+		{name: "for clients", change: func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }, option: "sslmode", says: []string{"not fit for it", "another certificate"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			certificate, file, _ := selfSigned(t, "localhost", func(made *x509.Certificate) {
+				made.NotBefore = now.Add(-2 * hour)
+				if c.change != nil {
+					c.change(made)
+				}
+			})
+			secured := newProxy(t, address)
+			secured.Secure(&tls.Config{Certificates: []tls.Certificate{certificate}})
+			_, port, err := net.SplitHostPort(secured.Host())
+			if err != nil {
+				t.Fatal(err)
+			}
+			host := cmp.Or(c.host, "localhost")
+			options := append([]string{"sslrootcert=" + cmp.Or(c.roots, file)}, c.options...)
+			if len(c.options) == 0 {
+				options = append(options, "sslmode=verify-full")
+			}
+			db := open(t, through(t, address, host+":"+port), options...)
+			for _, take := range []func(context.Context) (backend.Conn, error){db.Acquire, db.Dial} {
+				_, err := take(t.Context())
+				wantOption(t, err, c.option, c.says...)
+				var wrong *hare.ConfigurationError
+				if !errors.As(hare.ErrorFrom("main", "", err), &wrong) || strings.Contains(wrong.Error(), "refuses the login") || !strings.Contains(wrong.Error(), "the client refused the server") {
+					t.Errorf("want a ConfigurationError that says who refuses, got %v", wrong)
+				}
+			}
+		})
+	}
+}
+
+// TestCertificateAtTheDirectAddress: the error names the address that the certificate was shown at.
+// Fault S12.
+func TestCertificateAtTheDirectAddress(t *testing.T) {
+	address := servers.Database(t)
+	certificate, file, _ := selfSigned(t, "localhost")
+	secured := newProxy(t, address)
+	secured.Secure(&tls.Config{Certificates: []tls.Certificate{certificate}})
+	_, port, err := net.SplitHostPort(secured.Host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, through(t, address, "localhost:"+port), "sslmode=verify-full", "sslrootcert="+file, "transaction_pooling=true", "direct_host=127.0.0.1", "direct_port="+port)
+	acquire(t, db)
+	_, err = db.Dial(t.Context())
+	wantOption(t, err, "host", "at the direct address 127.0.0.1:"+port, `the server's certificate is for "localhost"`)
+}
+
 // selfSigned makes a certificate for the name, and files of it and its key.
-func selfSigned(t *testing.T, name string) (tls.Certificate, string, string) {
+func selfSigned(t *testing.T, name string, changes ...func(*x509.Certificate)) (tls.Certificate, string, string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -81,6 +162,9 @@ func selfSigned(t *testing.T, name string) (tls.Certificate, string, string) {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	for _, change := range changes {
+		change(template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {

@@ -68,6 +68,7 @@ func (d *database) look(ctx context.Context, pg *pgconn.PgConn, believe bool, pa
 		return nil, unsent("the server does not answer a question about itself")
 	}
 	w := &way{role: answer.Row[1], identity: answer.Row[2], guards: guardsFound(d.options, answer.Row[3:])}
+	wireOf(pg).known = true
 	told := strconv.FormatUint(uint64(pg.PID()), 10)
 	seen := fmt.Sprintf("the log-in told server process %s, and process %s answers", told, answer.Row[0])
 	switch {
@@ -134,11 +135,11 @@ func (d *database) connectThrough(ctx context.Context) (*pgx.Conn, error) {
 	if bare {
 		d.options.dropGuards(config)
 	}
-	c, err := pgx.ConnectConfig(ctx, config)
+	c, err := d.connectWith(ctx, config)
 	if startupRefused(err) && !bare && d.options.sendsGuards() {
 		config = d.config.ConnConfig.Copy()
 		d.options.dropGuards(config)
-		c, err = pgx.ConnectConfig(ctx, config)
+		c, err = d.connectWith(ctx, config)
 	}
 	return c, err
 }
@@ -148,10 +149,8 @@ func (d *database) judge(w *way) error {
 	if d.options.pooled != nil && !*d.options.pooled && w.pooler == backend.PoolingTransaction {
 		return misconfigured("transaction_pooling", "is false, and a pooler in transaction mode is on the way: %s. Leave it out, or say true", w.evidence)
 	}
-	for _, g := range w.guards {
-		if !g.InForce() {
-			return notInForce(g, w.role)
-		}
+	if missing := d.compare(w.guards, w.role); missing != nil {
+		return missing
 	}
 	return nil
 }

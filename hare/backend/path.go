@@ -26,6 +26,17 @@ type Path struct {
 	DirectElsewhere bool
 	// Guards are the settings that the URL asks for.
 	Guards []Guard
+	// Transport is how the pool's connections are protected, and DirectTransport how those to the direct address are, nil
+	// where there is none or it could not be reached.
+	Transport       Transport
+	DirectTransport *Transport
+}
+
+// Transport is what protects a connection to a server, or to the pooler before it.
+type Transport struct {
+	Local     bool // by a Unix socket or an address of this machine alone, where nobody stands between
+	Encrypted bool
+	Verified  bool // encrypted, and the server has shown a certificate of an authority that the configuration trusts
 }
 
 // Pooling is what kind of connection pooler lies between.

@@ -12,6 +12,7 @@ type Fault struct {
 	Answer    bool   // the message gets through, and the fault strikes the whole answer once the server has given it
 	Do        Action
 	Delay     time.Duration // of Delay
+	Reply     Reply         // of MakeUp
 }
 
 // Action is what a fault does.
@@ -24,6 +25,7 @@ const (
 	Delay                 // let it pass later, even if the client is gone by then
 	Hold                  // let it pass when it is released, even if the client is gone by then
 	Spoil                 // let it pass with x in place of Statement, which the server does not know: as one that lacks it would
+	MakeUp                // answer it with Reply: without telling the server, or in place of the server's answer
 )
 
 // Armed is a fault that strikes once.
@@ -31,6 +33,7 @@ type Armed struct {
 	Fault
 	struck, passed, released chan struct{}
 	once                     sync.Once
+	partly                   bool // what is made up comes behind the answers to statements of the same pipeline that were passed on
 }
 
 // Struck is closed when the fault has struck. If it strikes the answer, the server has done then what it was told.
@@ -50,7 +53,7 @@ func (l *link) suffer(a *Armed) bool {
 		l.cut()
 	case Swallow:
 		l.swallow()
-	case Spoil:
+	case Spoil, MakeUp:
 		return true
 	case Delay:
 		select {

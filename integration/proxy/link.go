@@ -115,7 +115,10 @@ func (l *link) greet(config *tls.Config) (first message, near net.Conn, err erro
 
 // connect opens the far end.
 func (l *link) connect() (net.Conn, error) {
-	far, err := net.Dial("tcp", l.proxy.server)
+	l.proxy.mu.Lock()
+	server := l.proxy.server
+	l.proxy.mu.Unlock()
+	far, err := net.Dial("tcp", server)
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +136,19 @@ func (l *link) connect() (net.Conn, error) {
 // one round trip.
 func (l *link) ask(near, far net.Conn, m message) {
 	in, out := bufio.NewReaderSize(near, pieces), bufio.NewWriterSize(far, pieces)
-	for begins := true; ; {
+	for begins, unfinished := true, false; ; {
 		l.proxy.await(false)
 		if begins && !m.saysGoodbye() && l.spoke.Swap(false) {
 			l.proxy.count()
 		}
 		struck := l.strike(m)
+		if struck != nil && struck.Do == MakeUp {
+			var err error
+			if m, err = l.conceal(in, m, struck, unfinished); err != nil {
+				return
+			}
+			struck = nil // until the answer comes
+		}
 		if struck != nil {
 			_ = out.Flush() // errors of writing show when the answer is read
 			if !l.suffer(struck) {
@@ -154,7 +164,7 @@ func (l *link) ask(near, far net.Conn, m message) {
 		if l.sends(m) {
 			_, _ = out.Write(m.raw)
 		}
-		begins = in.Buffered() == 0
+		begins, unfinished = in.Buffered() == 0, !m.asks() && !m.introduces()
 		if begins || struck != nil {
 			_ = out.Flush()
 		}
@@ -188,13 +198,35 @@ func (l *link) strike(m message) *Armed {
 	if a == nil || !a.Answer {
 		return a
 	}
+	l.strikeAnswer(a)
+	return nil
+}
+
+// strikeAnswer makes the fault strike the answer to the next question.
+func (l *link) strikeAnswer(a *Armed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.strikes == nil {
 		l.strikes = map[int]*Armed{}
 	}
 	l.strikes[l.asked+1] = a
-	return nil
+}
+
+// conceal reads the rest of a question that the server is not to hear, and gives what it is told instead. Its answer to that
+// is where the made-up one has its place, behind the answers to everything that was asked before.
+func (l *link) conceal(in *bufio.Reader, m message, a *Armed, unfinished bool) (instead message, err error) {
+	for !m.asks() {
+		if m, err = read(in); err != nil {
+			return m, err
+		}
+	}
+	a.partly = unfinished
+	l.strikeAnswer(a)
+	if a.Reply.Ready == 'I' && !unfinished {
+		// Whoever says so has lost the server's session, with the transaction that was open in it.
+		return query("ROLLBACK"), nil
+	}
+	return synchronize, nil
 }
 
 // answer passes on what the server says. An answer that is struck is kept until it is complete.
@@ -227,6 +259,8 @@ func (l *link) answer(far, near net.Conn) {
 			}
 			if !l.suffer(struck) {
 				struck, kept = nil, nil
+			} else if struck.Do == MakeUp {
+				kept = struck.instead(kept, m)
 			}
 		}
 		switch {
@@ -235,8 +269,13 @@ func (l *link) answer(far, near net.Conn) {
 		case end || in.Buffered() == 0 || len(kept) > pieces:
 			send()
 		}
-		if struck != nil {
-			close(struck.passed)
+		if struck == nil {
+			continue
+		}
+		close(struck.passed)
+		if struck.Do == MakeUp && struck.Reply.Close {
+			far.Close()
+			return
 		}
 	}
 }

@@ -93,3 +93,15 @@ func (m message) introduces() bool { return m.kind == opening || m.kind == 'p' }
 
 // saysGoodbye says whether this is the client's last message: Terminate.
 func (m message) saysGoodbye() bool { return m.kind == 'X' }
+
+// query is a Query with some SQL.
+func query(sql string) message { return build('Q', append([]byte(sql), 0)) }
+
+// synchronize is a Sync.
+var synchronize = build('S', nil)
+
+// build is a message of a kind.
+func build(kind byte, body []byte) message {
+	raw := binary.BigEndian.AppendUint32([]byte{kind}, uint32(4+len(body)))
+	return message{kind: kind, raw: append(raw, body...)}
+}

@@ -54,7 +54,9 @@ type Pooler struct {
 	program   string
 	directory string
 	port      int
-	admin     *url.Userinfo // who may give commands
+	options   PoolerOptions
+	admin     *url.Userinfo     // who may give commands
+	led       map[string]string // lines of the configuration about databases that lead elsewhere
 }
 
 // StartPooler starts a pooler and waits until it answers. PgBouncer must be installed, or this process must be root on
@@ -79,9 +81,10 @@ func StartPooler(ctx context.Context, opts PoolerOptions) (*Pooler, error) {
 	}
 	p := &Pooler{
 		child:   newChild(filepath.Join(directory, "log"), credential),
-		program: program, directory: directory, port: port, admin: url.User(Superuser),
+		program: program, directory: directory, port: port, options: opts, admin: url.User(Superuser),
+		led: map[string]string{},
 	}
-	err = p.configure(opts)
+	err = p.configure()
 	if err == nil {
 		err = p.Restart(ctx)
 	}
@@ -107,7 +110,8 @@ func PoolerFor(tb testing.TB, opts PoolerOptions) *Pooler {
 }
 
 // configure writes the configuration, which holds the server's password, for the pooler's user only.
-func (p *Pooler) configure(opts PoolerOptions) error {
+func (p *Pooler) configure() error {
+	opts := p.options
 	server, err := url.Parse(opts.URL)
 	if err != nil {
 		return errors.New("the server's address is no URL") // which may hold a password
@@ -130,19 +134,23 @@ func (p *Pooler) configure(opts PoolerOptions) error {
 	if opts.IgnoreStartup {
 		all["ignore_startup_parameters"] = TrackedNowhere
 	}
-	login := fmt.Sprintf(" user=%s password=%s", quoted(server.User.Username()), quoted(password))
+	home := leading(server, !opts.OwnRoles)
 	if opts.OwnRoles {
 		// The URL's role looks up the others, whose passwords PgBouncer learns by the very log-in that it passes on.
-		p.admin, login = server.User, ""
+		p.admin = server.User
 		all["auth_type"], all["auth_file"] = "scram-sha-256", p.users()
 		all["auth_user"], all["admin_users"] = server.User.Username(), server.User.Username()
 	}
 	maps.Copy(all, opts.Settings)
 	var text strings.Builder
 	if opts.Database != "" {
-		login += " dbname=" + quoted(opts.Database)
+		home += " dbname=" + quoted(opts.Database)
 	}
-	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%s%s\n\n[pgbouncer]\n", server.Hostname(), cmp.Or(server.Port(), "5432"), login)
+	text.WriteString("[databases]\n")
+	for _, name := range slices.Sorted(maps.Keys(p.led)) {
+		fmt.Fprintf(&text, "%s = %s\n", name, p.led[name])
+	}
+	fmt.Fprintf(&text, "* = %s\n\n[pgbouncer]\n", home)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&text, "%s = %s\n", name, all[name])
 	}
@@ -161,6 +169,30 @@ func (p *Pooler) configure(opts PoolerOptions) error {
 		}
 	}
 	return nil
+}
+
+// Lead leads the clients of a database to another one from now on, given its URL, whose role they get; the URL of their own
+// leads them back. Their connections stay: the next transaction of each is elsewhere, and one that is open ends where it began.
+func (p *Pooler) Lead(ctx context.Context, database, to string) error {
+	u, err := url.Parse(to)
+	if err != nil {
+		return errors.New("the other database's address is no URL") // which may hold a password
+	}
+	p.led[database] = leading(u, true) + " dbname=" + quoted(strings.TrimPrefix(u.Path, "/"))
+	if err := p.configure(); err != nil {
+		return err
+	}
+	return errors.Join(p.Command(ctx, "RELOAD"), p.Command(ctx, "RECONNECT "+database))
+}
+
+// leading is the way to a server in PgBouncer's configuration.
+func leading(server *url.URL, role bool) string {
+	way := fmt.Sprintf("host=%s port=%s", server.Hostname(), cmp.Or(server.Port(), "5432"))
+	if role {
+		password, _ := server.User.Password()
+		way += fmt.Sprintf(" user=%s password=%s", quoted(server.User.Username()), quoted(password))
+	}
+	return way
 }
 
 // doubled is a text between the quotes of PgBouncer's list of users.

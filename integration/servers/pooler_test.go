@@ -135,6 +135,50 @@ func TestPoolerLivesThroughEverything(t *testing.T) {
 	}
 }
 
+// TestPoolerLeadsElsewhere: a client's next transaction is on the other server, and in the other database, without its
+// connection having ended; one that is open ends where it began.
+func TestPoolerLeadsElsewhere(t *testing.T) {
+	ctx := t.Context()
+	home := Database(t)
+	away, err := start(t, Options{Name: "other", Volatile: true}).CreateDatabase(ctx, "elsewhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := PoolerFor(t, PoolerOptions{URL: home, PoolSize: 2})
+	idle, busy := pooled(t, p.URL(home)), pooled(t, p.URL(home))
+	const where = "SELECT current_database() || ' ' || (SELECT system_identifier FROM pg_control_system())"
+	at := func(conn *pgx.Conn) (is string) {
+		t.Helper()
+		if err := conn.QueryRow(ctx, where).Scan(&is); err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if _, err := busy.Exec(ctx, "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	atHome, elsewhere := at(busy), read(t, away, where)
+	name, _, _ := strings.Cut(atHome, " ")
+	if err := p.Lead(ctx, name, away); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(idle); got != elsewhere {
+		t.Errorf("the idle client is at %s", got)
+	}
+	if got := at(busy); got != atHome {
+		t.Errorf("the client in a transaction is at %s", got)
+	}
+	if _, err := busy.Exec(ctx, "COMMIT"); err != nil || at(busy) != elsewhere {
+		t.Errorf("after its transaction the client is still there: %v", err)
+	}
+	if err := p.Lead(ctx, name, home); err != nil {
+		t.Fatal(err)
+	}
+	if at(idle) != atHome || at(busy) != atHome {
+		t.Error("the clients were not led back")
+	}
+}
+
 func TestPoolerThatCannotStartSaysWhy(t *testing.T) {
 	_, err := StartPooler(t.Context(), PoolerOptions{URL: Database(t), Mode: "no_such_mode"})
 	if err == nil {

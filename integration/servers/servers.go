@@ -52,8 +52,8 @@ type Options struct {
 	// Volatile is Fast with the data in memory, where the machine has memory to lend. A container that stops loses them, so
 	// that it is for servers that are neither killed nor restarted.
 	Volatile bool
-	// StandbyOf makes the server a standby of another one: a copy of what that has now, in recovery. It follows nothing,
-	// so that it stays behind, until it is promoted (SELECT pg_promote()). It runs the way of the other one.
+	// StandbyOf makes the server a standby of another one: a copy of what that has now, in recovery. It stays behind until it
+	// is promoted ([Server.Promote]), if it is not told to follow ([Server.Follow]). It runs the way of the other one.
 	StandbyOf *Server
 	// Life is after how long a container kills itself, should nobody have closed it. A restart begins it anew.
 	// Default: 2 hours.
@@ -63,6 +63,7 @@ type Options struct {
 // Server is one running PostgreSQL server. Its methods may be called from several goroutines, but stopping and starting
 // at the same time has no defined result.
 type Server struct {
+	name     string
 	way      Way
 	port     int
 	password string
@@ -127,9 +128,9 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{way: way, port: port, password: password}
+	s := &Server{name: cmp.Or(opts.Name, "test"), way: way, port: port, password: password}
 	spec := spec{
-		name:     cmp.Or(opts.Name, "test"),
+		name:     s.name,
 		port:     port,
 		password: s.password,
 		settings: settings(opts),

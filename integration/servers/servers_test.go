@@ -150,7 +150,7 @@ func TestStandbyStaysBehindUntilItIsPromoted(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantState("true", "1")
-			if err := second.Exec(ctx, "postgres", "SELECT pg_promote()"); err != nil {
+			if err := second.Promote(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if err := second.Exec(ctx, "postgres", write); err != nil {

@@ -24,6 +24,7 @@ var checks = []check{
 	{"primary", "nothing can be written or prepared on a standby", serverIs, primary},
 	{"pooler", "behind a pooler in transaction mode nothing lasts in a session: hare keeps no prepared statements there and refuses LISTEN, SET and locks of a session", reaching, pooler},
 	{"direct_address", "recovery and leases go past the pooler, so that a full one cannot starve them", reaching, directAddress},
+	{"encryption", "who listens on the way reads all data, and can change it", reaching, encryption},
 	{"guards", "a time-out that the URL asks for and the server does not have protects nobody; hare refuses to work without it", reaching, guards},
 	timeout("statement_timeout", "15s", "without it a statement that went wrong holds its locks and its connection for ever"),
 	timeout("lock_timeout", "5s", "without it a statement waits for ever behind a lock, and all that want the same row wait behind it"),

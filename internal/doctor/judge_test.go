@@ -65,6 +65,41 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
+// TestTransportIsJudged: a connection that others could read or take over is a warning, at each address of the database.
+// Fault S8.
+func TestTransportIsJudged(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		transport backend.Transport
+		state     State
+		says      string
+	}{
+		{backend.Transport{}, Warning, "not encrypted"},
+		{backend.Transport{Encrypted: true}, Warning, "not verified"},
+		{backend.Transport{Encrypted: true, Verified: true}, OK, "certificate is verified"},
+		{backend.Transport{Local: true}, OK, "this machine"},
+		{backend.Transport{Local: true, Encrypted: true}, OK, "this machine"},
+		{backend.Transport{Local: true, Encrypted: true, Verified: true}, OK, "certificate is verified"},
+	} {
+		local := backend.Transport{Local: true}
+		d := &database{path: &backend.Path{Transport: test.transport}}
+		behind := &database{path: &backend.Path{Transport: local, Direct: "db1:5432", DirectTransport: &test.transport}}
+		for _, d := range []*database{d, behind} {
+			list := encryption(d, nil)
+			f := list[len(list)-1]
+			if f.State != test.state || !strings.Contains(f.Value, test.says) || (f.State == Warning) != strings.Contains(f.Mend, "sslmode=verify-full") {
+				t.Errorf("%+v: %+v", test.transport, f)
+			}
+			if atDirect := strings.Contains(f.Value, "at the direct address db1:5432"); atDirect != (d == behind) {
+				t.Errorf("%+v: the address is not told: %+v", test.transport, f)
+			}
+		}
+	}
+	if list := encryption(&database{}, nil); len(list) != 0 {
+		t.Errorf("a database that nothing is known of: %+v", list)
+	}
+}
+
 // What was seen between the pool and the server is compared with what the URL says.
 func TestPathIsJudged(t *testing.T) {
 	t.Parallel()
@@ -172,7 +207,7 @@ func TestUnreachableDatabase(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	d.path = &backend.Path{Pooler: backend.PoolingTransaction, Guards: []backend.Guard{{Name: "lock_timeout", Asked: "1", Found: "0"}}}
-	if got := names(); !slices.Equal(got, []string{"reachable", "pooler", "guards"}) {
+	if got := names(); !slices.Equal(got, []string{"reachable", "pooler", "encryption", "guards"}) {
 		t.Errorf("%q", got)
 	}
 }

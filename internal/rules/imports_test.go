@@ -29,7 +29,8 @@ var allowed = map[string][]string{
 
 	"leases": {"hare", "features", "hare/backend", "internal/session", "internal/tables"},
 
-	"backends/postgres":    {"features", "hare/backend", pgx},
+	"backends/postgres": {"features", "hare/backend", pgx,
+		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"},
 	"backends/sqlite":      {"features", "hare/backend", "github.com/ncruces/go-sqlite3"},
 	"backends/clickhouse":  {"features", "hare/backend", "github.com/ClickHouse/clickhouse-go/v2", "github.com/ClickHouse/ch-go"},
 	"backends/backendtest": {"features", "hare", "hare/backend", "query", "transactions", "github.com/google/go-cmp"},
