@@ -35,8 +35,9 @@ type server struct {
 	coordinator string // the id that the database gave itself as a coordinator; empty when it is only a participant
 }
 
-const identitySQL = `SELECT c.system_identifier, d.oid, d.datname, current_setting('max_prepared_transactions'), pg_is_in_recovery(), current_setting('server_version_num')
-FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+const identitySQL = `SELECT c.system_identifier, d.oid, d.datname, pg_catalog.current_setting('max_prepared_transactions'), pg_catalog.pg_is_in_recovery(),
+	pg_catalog.current_setting('server_version_num')
+FROM pg_catalog.pg_control_system() c, pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()`
 
 // ask learns what the database behind a connection is. The connection must be idle.
 func ask(ctx context.Context, alias string, conn backend.Conn) (server, error) {
@@ -69,7 +70,7 @@ func ask(ctx context.Context, alias string, conn backend.Conn) (server, error) {
 // noPostgreSQL is the refusal of a server that speaks PostgreSQL's protocol and is something else.
 func noPostgreSQL(ctx context.Context, alias string, conn backend.Conn, cause error) error {
 	product := "an unknown product"
-	if answer, err := conn.Control(ctx, "SELECT version()"); err == nil && len(answer.Row) == 1 {
+	if answer, err := conn.Control(ctx, "SELECT pg_catalog.version()"); err == nil && len(answer.Row) == 1 {
 		product = answer.Row[0]
 	}
 	return &hare.ConfigurationError{Alias: alias, Err: cause, Reason: fmt.Sprintf(

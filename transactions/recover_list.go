@@ -31,7 +31,7 @@ FROM pg_prepared_xacts ORDER BY prepared`
 // tablesSQL lists the tables that prepared transactions hold locks on. Their locks belong to no process; which lock is whose
 // tells the virtual transaction, which is that of the lock on the transaction's own id (PostgreSQL documentation, view
 // pg_locks).
-const tablesSQL = `SELECT own.transactionid::text, json_agg(DISTINCT l.relation::regclass::text)::text
+const tablesSQL = `SELECT own.transactionid::text, json_agg(DISTINCT regexp_replace(l.relation::regclass::text, '^public\.', ''))::text
 FROM pg_locks own
 JOIN pg_locks l ON l.virtualtransaction = own.virtualtransaction AND l.pid IS NULL AND l.locktype = 'relation'
 JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')

@@ -24,7 +24,7 @@ type prepared struct {
 // here.
 func askPrepared(ctx context.Context, d *database) error {
 	return d.rows(ctx, &d.prepared, `WITH held AS (
-	SELECT own.transactionid::text AS xact, json_agg(DISTINCT l.relation::regclass::text) AS tables
+	SELECT own.transactionid::text AS xact, json_agg(DISTINCT regexp_replace(l.relation::regclass::text, '^public\.', '')) AS tables
 	FROM pg_locks own
 	JOIN pg_locks l ON l.virtualtransaction = own.virtualtransaction AND l.pid IS NULL AND l.locktype = 'relation'
 	JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')

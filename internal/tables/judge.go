@@ -32,13 +32,14 @@ type column struct {
 type constraint struct{ Name, Type, Definition string }
 
 type index struct {
-	Name                   string
-	Columns                []string
-	Unique                 bool // certainly, for all rows and at once
-	Distinct               bool
-	Primary                bool
-	Expressions, Predicate string
-	Foreign                bool // it uses an operator class that is not PostgreSQL's own
+	Name              string
+	Columns           []string
+	Unique            bool // certainly, for all rows and at once
+	Distinct          bool
+	Primary           bool
+	Computes, Partial bool // it has expressions, a condition
+	Definition        string
+	Foreign           bool // it uses an operator class that is not PostgreSQL's own
 }
 
 // Wrong is one thing that keeps a table from being trusted.
@@ -175,8 +176,9 @@ func (r *Relation) wrongConstraints(t Table) (wrong []Wrong) {
 	return wrong
 }
 
-// plainPredicate is the condition of a partial index that runs nobody's code.
-var plainPredicate = regexp.MustCompile(`^\([a-z_]+ IS (NOT )?NULL\)$`)
+// plainCondition is the end of a partial index whose condition runs nobody's code. A condition is in parentheses, so that nothing
+// longer ends like that.
+var plainCondition = regexp.MustCompile(` WHERE \([a-z_]+ IS (NOT )?NULL\)$`)
 
 // wrongIndexes looks at the indexes. More than hare needs may be there, as long as they compute nothing and refuse no row.
 func (r *Relation) wrongIndexes(t Table) (wrong []Wrong) {
@@ -186,7 +188,7 @@ func (r *Relation) wrongIndexes(t Table) (wrong []Wrong) {
 			key = key || x.Primary && slices.Equal(x.Columns, []string{t.Key})
 			unique = unique || slices.Equal(x.Columns, t.Unique)
 		}
-		computes := x.Expressions != "" || x.Foreign || x.Predicate != "" && !plainPredicate.MatchString(x.Predicate)
+		computes := x.Computes || x.Foreign || x.Partial && !plainCondition.MatchString(x.Definition)
 		if computes || x.Distinct && !slices.Contains(x.Columns, t.Key) {
 			wrong = append(wrong, Wrong{fmt.Sprintf("has an index that is none of hare's and computes something or refuses rows, %q", x.Name), "its owner or a superuser mends it:",
 				[]string{"DROP INDEX public." + quote(x.Name)}})

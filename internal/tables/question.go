@@ -42,7 +42,8 @@ func Trusted(owners []string) string {
 }
 
 // Question asks the catalogue what the tables are: one row with one JSON array. It is for a transaction under [Path], which
-// also decides how the catalogue spells expressions: what is not in pg_catalog has its schema before it.
+// also decides how the catalogue spells expressions: what is not in pg_catalog has its schema before it. It waits for nobody who
+// has a table locked, as pg_get_expr with a table would.
 func Question(owners []string, tables ...Table) string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
@@ -56,14 +57,14 @@ SELECT coalesce(json_agg(t ORDER BY t."Name"), '[]') FROM (SELECT c.relname AS "
 	(SELECT json_agg(g.tgname ORDER BY g.tgname) FROM pg_trigger g WHERE g.tgrelid = c.oid) AS "Triggers",
 	(SELECT json_agg(w.rulename ORDER BY w.rulename) FROM pg_rewrite w WHERE w.ev_class = c.oid AND c.relkind IN ('r', 'p')) AS "Rules",
 	(SELECT json_agg(json_build_object('Name', a.attname, 'Type', format_type(a.atttypid, NULL), 'Generated', a.attgenerated <> '' OR a.attidentity <> '',
-		'Default', pg_get_expr(d.adbin, d.adrelid), 'Collation', CASE WHEN l.collisdeterministic AND l.collnamespace = 'pg_catalog'::regnamespace THEN '' ELSE l.collname END) ORDER BY a.attnum)
+		'Default', pg_get_expr(d.adbin, 0), 'Collation', CASE WHEN l.collisdeterministic AND l.collnamespace = 'pg_catalog'::regnamespace THEN '' ELSE l.collname END) ORDER BY a.attnum)
 		FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum LEFT JOIN pg_collation l ON l.oid = a.attcollation
 		WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS "Columns",
 	(SELECT json_agg(json_build_object('Name', k.conname, 'Type', k.contype, 'Definition', pg_get_constraintdef(k.oid)) ORDER BY k.conname)
 		FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype <> 'n') AS "Constraints",
 	(SELECT json_agg(json_build_object('Name', x.relname, 'Unique', i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL, 'Distinct', i.indisunique, 'Primary', i.indisprimary,
 		'Columns', (SELECT json_agg(a.attname ORDER BY u.n) FROM unnest(i.indkey) WITH ORDINALITY u(attnum, n) JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.attnum AND u.n <= i.indnkeyatts),
-		'Expressions', pg_get_expr(i.indexprs, i.indrelid), 'Predicate', pg_get_expr(i.indpred, i.indrelid),
+		'Computes', i.indexprs IS NOT NULL, 'Partial', i.indpred IS NOT NULL, 'Definition', pg_get_indexdef(i.indexrelid),
 		'Foreign', EXISTS (SELECT FROM unnest(i.indclass) u(oid) JOIN pg_opclass oc ON oc.oid = u.oid WHERE oc.opcnamespace <> 'pg_catalog'::regnamespace)) ORDER BY x.relname)
 		FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid) AS "Indexes"
 	FROM pg_class c LEFT JOIN pg_roles o ON o.oid = c.relowner
