@@ -35,6 +35,7 @@ type database struct {
 	identity  identity
 	prepared  []prepared
 	tables    rights
+	unknown   map[string]error // why it is not known whether a table is hare\'s, by its name
 	relations tables.Found     // what is there under the names of hare's tables
 	schemas   []schema         // of the session's search_path
 	made      []coordinatorRow // the row of the coordinator's table, if there is one

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,13 +37,26 @@ type rights struct {
 
 // askTables reads the catalogue alone, which everybody may: a look at a table that one may not use is an error.
 func askTables(ctx context.Context, d *database) error {
-	answer, err := d.message(ctx, tables.Question(tables.Owners(d.db), tables.Decisions, tables.Coordinator, tables.Leases))
-	if err != nil {
-		return hare.ErrorFrom(d.alias, "", err)
+	d.unknown = map[string]error{}
+	for _, t := range ours { // one by one, because somebody may have one of them locked
+		answer, err := d.message(ctx, tables.Question(tables.Owners(d.db), t))
+		found, wrong := tables.Decode(answer.Row)
+		if err != nil {
+			wrong = hare.ErrorFrom(d.alias, "", err)
+		}
+		if wrong != nil {
+			d.unknown[t.Qualified()] = wrong
+		}
+		d.relations = append(d.relations, found...)
 	}
-	if d.relations, err = tables.Decode(answer.Row); err != nil {
-		return err
+	err := d.askRights(ctx)
+	for _, t := range ours {
+		err = errors.Join(d.unknown[t.Qualified()], err)
 	}
+	return err
+}
+
+func (d *database) askRights(ctx context.Context) error {
 	return one(ctx, d, &d.tables, `SELECT coalesce(has_schema_privilege(n.oid, 'USAGE'), false) AS uses, coalesce(has_schema_privilege(n.oid, 'CREATE'), false) AS creates,
 	(SELECT coalesce(json_agg(t), '[]') FROM (SELECT 'public.' || c.relname AS name, pg_has_role(c.relowner, 'USAGE') AS owned,
 		has_table_privilege(c.oid, 'SELECT') AS selects, has_table_privilege(c.oid, 'INSERT') AS inserts,
@@ -55,6 +69,9 @@ FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = 'public'`)
 
 // has finds a table of hare's. One that cannot be trusted is none: nothing of it is read.
 func (d *database) has(name string) *table {
+	if d.unknown[name] != nil {
+		return nil
+	}
 	for _, t := range ours {
 		if r := d.relations.Table(t); t.Qualified() == name && r != nil && len(r.Wrong(t)) > 0 {
 			return nil

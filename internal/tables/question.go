@@ -42,8 +42,8 @@ func Trusted(owners []string) string {
 }
 
 // Question asks the catalogue what the tables are: one row with one JSON array. It is for a transaction under [Path], which
-// also decides how the catalogue spells expressions: what is not in pg_catalog has its schema before it. It waits for nobody who
-// has a table locked, as pg_get_expr with a table would.
+// also decides how the catalogue spells expressions: what is not in pg_catalog has its schema before it. Where somebody has a
+// table locked for himself it waits, as a look into the table would.
 func Question(owners []string, tables ...Table) string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
