@@ -2,7 +2,6 @@ package leases
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -116,6 +115,6 @@ func explain(ctx context.Context, name string, w *wire, g guards, err error) err
 		return err
 	}
 	blocked := &BlockedError{Name: name, Err: err}
-	_ = json.Unmarshal([]byte(w.blockers(ctx, g)), &blocked.By) // nobody is known to block, then
+	blocked.By = w.blockers(ctx, g)
 	return blocked
 }

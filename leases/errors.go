@@ -25,6 +25,9 @@ type HeldError struct {
 
 // Error names the lease and its holder.
 func (e *HeldError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	if e.Holder == "" {
 		return fmt.Sprintf("lease %q: another candidate was quicker", e.Name)
 	}
@@ -44,6 +47,9 @@ type LeaseLostError struct {
 
 // Error names the lease, the term and the reason.
 func (e *LeaseLostError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	text := fmt.Sprintf("lease %q: term %d of %q is over: %s", e.Name, e.Token, e.Holder, e.Reason)
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
@@ -52,7 +58,12 @@ func (e *LeaseLostError) Error() string {
 }
 
 // Unwrap gives the error of the last renewal.
-func (e *LeaseLostError) Unwrap() error { return e.Err }
+func (e *LeaseLostError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // BlockedError says that the lease's row was locked for longer than [Options].LockTimeout, usually by a fenced
 // transaction that is still open, or that is prepared and waits for recovery. Nothing has changed. It may be tried again.
@@ -64,12 +75,23 @@ type BlockedError struct {
 
 // Error names the lease and who may hold its row.
 func (e *BlockedError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	text := fmt.Sprintf("lease %q: its row is locked", e.Name)
 	if len(e.By) > 0 {
 		text += " (in use by " + strings.Join(e.By, "; ") + ")"
 	}
-	return text + ": " + e.Err.Error()
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Unwrap gives the database's answer.
-func (e *BlockedError) Unwrap() error { return e.Err }
+func (e *BlockedError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}

@@ -3,7 +3,9 @@ package leases
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/serverview"
 	"github.com/hare-go/hare/internal/tables"
 )
 
@@ -161,10 +164,14 @@ func (w *wire) close() {
 }
 
 // blockers asks, as well as it can, who has the table in use.
-func (w *wire) blockers(ctx context.Context, g guards) string {
+func (w *wire) blockers(ctx context.Context, g guards) (list []string) {
 	row, err := w.send(ctx, g, blockersSQL)
-	if err != nil || len(row) != 1 {
-		return ""
+	if err != nil || len(row) != 1 || json.Unmarshal([]byte(row[0]), &list) != nil {
+		return nil // nobody is known to block, then
 	}
-	return row[0]
+	for i, form := range list {
+		list[i] = strings.ToValidUTF8(serverview.Text(form), "\uFFFD")
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(list, func(who string) bool { return who == "" }) // it has ended meanwhile
 }

@@ -2,6 +2,7 @@ package transactions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -39,7 +40,8 @@ const (
 // than [OlderThan]. Neither decides safety, see [Recover]. [Finish], [OnlyXID] and [Forget] are not for it.
 //
 // A pass begins every [Interval]. Failures are logged once, as long as they stay the same, and tried again. The error is
-// for a wrong call: an option, a coordinator that is not configured or has no two-phase commit.
+// for a wrong call: an option, a coordinator that is not configured or has no two-phase commit, connections that are closed
+// before ctx ends.
 func RunRecoverer(ctx context.Context, coordinator string, opts ...RecoverOption) error {
 	set, err := readRecover(append(slices.Clip(opts), Finish()))
 	if err != nil {
@@ -55,7 +57,11 @@ func RunRecoverer(ctx context.Context, coordinator string, opts ...RecoverOption
 	w := &recoverer{set: set, connections: connections, client: client}
 	for ctx.Err() == nil {
 		pause := set.interval*3/4 + rand.N(set.interval/2)
-		if w.pass(ctx) {
+		soon, err := w.pass(ctx)
+		if errors.Is(err, backend.ErrClosed) && ctx.Err() == nil {
+			return err // no pass can succeed any more
+		}
+		if soon {
 			pause = min(pause, recovererGrace/2)
 		}
 		timer := time.NewTimer(pause)
@@ -79,7 +85,7 @@ type recoverer struct {
 
 // pass is one recovery, if nobody else is at one. soon says that something was found that is still too young, and that no
 // call at work will finish: on a busy system there is always one of those.
-func (w *recoverer) pass(whole context.Context) (soon bool) {
+func (w *recoverer) pass(whole context.Context) (soon bool, err error) {
 	ctx, cancel := context.WithTimeout(whole, passTimes*w.set.participantTime)
 	defer cancel()
 	unlock, err := w.lock(ctx)
@@ -89,10 +95,10 @@ func (w *recoverer) pass(whole context.Context) (soon bool) {
 			countPass(ctx, w.client.Alias(), resultFailed)
 		}
 		w.tell(whole, Report{}, err)
-		return false
+		return false, err
 	case unlock == nil:
 		countPass(ctx, w.client.Alias(), resultBusy)
-		return false
+		return false, nil
 	}
 	defer unlock()
 	r := &recovery{recoverSettings: w.set, grace: min(recovererGrace, w.set.olderThan), background: true, keepOld: time.Since(w.purged) < purgeEvery}
@@ -101,7 +107,7 @@ func (w *recoverer) pass(whole context.Context) (soon bool) {
 		w.purged = time.Now()
 	}
 	w.tell(whole, report, err)
-	return r.soon
+	return r.soon, err
 }
 
 // recovererLock is the key of the advisory lock, "hare_rec" in ASCII. Such locks are a database's own.

@@ -182,7 +182,7 @@ func readCoordinatorID(ctx context.Context, alias string, db backend.Database, c
 	if made := (identity{System: answer.Row[1], OID: answer.Row[2]}); !made.same(is) {
 		return "", &hare.ConfigurationError{Alias: alias, Reason: fmt.Sprintf(
 			"its coordinator id was given to the database with OID %s of the cluster with system identifier %s, and this is %s: it is a copy, or the original was moved. "+
-				"A copy must not finish the original's transactions. If this is to be a coordinator of its own, delete the row of %s: it gets a new id, and leaves what the old one prepared alone",
+				"A copy must not finish the original's transactions. If this is to be a coordinator of its own, delete the row of %s: it gets a new id, and leaves what the old one prepared alone (docs/operations.md, Moving a database, says what to finish first)",
 			made.OID, made.System, is, coordinatorTable)}
 	}
 	return answer.Row[0], nil

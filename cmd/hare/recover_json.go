@@ -56,6 +56,7 @@ type (
 		XactAge       int64   `json:"xact_age"`
 		Others        int     `json:"others"`
 		Standby       bool    `json:"standby"`
+		Primary       string  `json:"primary"`
 	}
 	jsonParticipant struct {
 		Alias string `json:"alias"`
@@ -80,7 +81,7 @@ func writeJSON(out io.Writer, r round, opts recoverOptions, indent string) error
 	}
 	for _, d := range r.report.Databases {
 		form.Databases = append(form.Databases, jsonDatabase{Alias: d.Alias, SlotsUsed: d.SlotsUsed, SlotsMax: d.SlotsMax, OldestSeconds: d.Oldest.Seconds(), OldestGID: d.OldestGID, XactAge: d.XactAge,
-			Others: d.Others, Standby: d.Standby})
+			Others: d.Others, Standby: d.Standby, Primary: d.Primary})
 	}
 	for _, p := range r.report.Participants {
 		form.Participants = append(form.Participants, jsonParticipant{Alias: p.Alias, Has: string(p.Has)})

@@ -246,7 +246,7 @@ func TestSummary(t *testing.T) {
 		want   string
 	}{
 		{"nothing", transactions.Report{}, nil, "no distributed transaction is waiting"},
-		{"nothing in those that answered", transactions.Report{Unreachable: unreachable}, finishing, "no distributed transaction is waiting in the databases that answered"},
+		{"nothing in those that answered", transactions.Report{Unreachable: unreachable}, finishing, "no distributed transaction is waiting in the databases that were looked at"},
 		{"nothing of one", transactions.Report{}, asked, "nothing of it is waiting"},
 		{"one", transactions.Report{Entries: one}, nil, "1 waiting"},
 		{"one more that is stuck", transactions.Report{Entries: append(one, transactions.Entry{State: transactions.StateMixed})}, nil, "1 waiting, 1 that --finish cannot finish as things are"},

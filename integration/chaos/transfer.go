@@ -119,14 +119,15 @@ func (i intent) transfer(ctx context.Context, call string, note func(line)) erro
 		}
 	}
 	return transactions.Distributed(ctx, i.Coordinator, participants, func(d *hare.Distributed) error {
+		ctx := d.Context()
 		note(line{Call: call, XID: d.XID()})
 		hook := func(end hook) func(context.Context) error {
 			return func(context.Context) error { note(line{Call: call, XID: d.XID(), Hook: end}); return nil }
 		}
-		if err := transactions.OnCommit(d.Context(), hook(hookCommit), transactions.Using(i.Coordinator)); err != nil {
+		if err := transactions.OnCommit(ctx, hook(hookCommit), transactions.Using(i.Coordinator)); err != nil {
 			return err
 		}
-		if err := transactions.OnRollback(d.Context(), hook(hookRollback), transactions.Using(i.Coordinator)); err != nil {
+		if err := transactions.OnRollback(ctx, hook(hookRollback), transactions.Using(i.Coordinator)); err != nil {
 			return err
 		}
 		for _, l := range i.Legs {
@@ -138,7 +139,7 @@ func (i intent) transfer(ctx context.Context, call string, note func(line)) erro
 		case fateFail:
 			return errFail
 		case fateSwallow:
-			_, _ = d.Coordinator().Exec(d.Context(), "SELECT 1 / 0") // that it fails is its purpose
+			_, _ = d.Coordinator().Exec(ctx, "SELECT 1 / 0") // that it fails is its purpose
 		}
 		return nil
 	}, i.options()...)

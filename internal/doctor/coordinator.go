@@ -19,6 +19,14 @@ func askCoordinator(ctx context.Context, d *database) error {
 // coordinates reports whether the database has coordinated distributed transactions.
 func (d *database) coordinates() bool { return d.has(coordinatorTable) != nil }
 
+// leads reports whether recovery can use this alias as that of a coordinator: it leads to the primary, which is not a copy,
+// under a role that may read and write the decisions.
+func (d *database) leads() bool {
+	rights := d.has(decisionsTable)
+	return len(d.made) == 1 && d.failed[serverIs] == nil && !d.server.Standby && rights != nil && len(rights.missing()) == 0 &&
+		(d.failed[identityIs] != nil || d.identity.same(identity{System: d.made[0].System, OID: d.made[0].OID}))
+}
+
 // coordinated reports whether any of the databases has.
 func (all *examination) coordinated() bool {
 	return slices.ContainsFunc(all.databases, (*database).coordinates)
@@ -60,6 +68,8 @@ func decisions(d *database, all *examination) []Finding {
 	switch {
 	case d.has(decisionsTable) == nil:
 		return nil
+	case d.failed[serverIs] == nil && d.server.Standby && all.primaryOf(d) != "":
+		return []Finding{found(OK, "those of %q, its primary", all.primaryOf(d))}
 	case len(d.waiting) == 0:
 		return []Finding{found(OK, "none is unresolved")}
 	}

@@ -18,16 +18,20 @@ var allowed = map[string][]string{
 	"internal/schema":   {"query", "features", "hare/backend"},
 	"internal/session":  {"features", "hare/backend"},
 	"internal/compile":  {"query", "features", "hare/backend", "internal/schema", squirrel},
-	"internal/doctor":   {"hare", "hare/backend", "transactions", "internal/releases", "internal/tables"},
+	"internal/doctor":   {"hare", "hare/backend", "transactions", "internal/releases", "internal/serverview", "internal/tables"},
 	"internal/releases": {},
 	"internal/rules":    {},
-	"internal/tables":   {"hare", "hare/backend"},
+
+	"internal/serverview": {},
+	"internal/tables":     {"hare", "hare/backend"},
+
+	"internal/surface": {}, // tests
 	"hare": {"query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
 		"go.yaml.in/yaml/v3"},
-	"transactions": {"hare", "features", "hare/backend", "internal/session", "internal/releases", "internal/tables",
+	"transactions": {"hare", "features", "hare/backend", "internal/session", "internal/releases", "internal/serverview", "internal/tables",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 
-	"leases": {"hare", "features", "hare/backend", "internal/session", "internal/tables"},
+	"leases": {"hare", "features", "hare/backend", "internal/session", "internal/serverview", "internal/tables"},
 
 	"backends/postgres": {"features", "hare/backend", pgx,
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"},
