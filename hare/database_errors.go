@@ -8,6 +8,7 @@ import (
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/internal/session"
 )
 
@@ -45,7 +46,7 @@ func (e *DatabaseError) Error() string {
 	if e.SQL != "" {
 		text += ": " + shortSQL(e.SQL)
 	}
-	return text
+	return plaintext.Lines(text)
 }
 
 func shortSQL(sql string) string {

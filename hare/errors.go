@@ -7,6 +7,7 @@ import (
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/compile"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/internal/schema"
 )
 
@@ -102,7 +103,7 @@ func (e *ConfigurationError) Error() string {
 		b.WriteString(": ")
 	}
 	b.WriteString(e.Reason)
-	return b.String()
+	return plaintext.Lines(b.String())
 }
 
 // Unwrap gives the cause.

@@ -70,6 +70,9 @@ func (l *Lease) begin(ctx context.Context, token int64, start instant) (*Term, e
 // knowing, because an answer was lost, is free for it.
 func (l *Lease) free(ctx context.Context) (token int64, err error) {
 	w := l.keeper.wire
+	if err := w.settle(ctx, l.opts.prompt()); err != nil {
+		return 0, err
+	}
 	if err := w.ready(ctx, l.opts); err != nil {
 		return 0, l.permitted(err)
 	}

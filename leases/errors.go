@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // ErrStopped says that the lease has been stopped, so that it takes no more part: Acquire gave up, or was called after
@@ -80,7 +82,7 @@ func (e *BlockedError) Error() string {
 	}
 	text := fmt.Sprintf("lease %q: its row is locked", e.Name)
 	if len(e.By) > 0 {
-		text += " (in use by " + strings.Join(e.By, "; ") + ")"
+		text += " (in use by " + plaintext.Line(strings.Join(e.By, "; ")) + ")"
 	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
@@ -90,6 +92,32 @@ func (e *BlockedError) Error() string {
 
 // Unwrap gives the database's answer.
 func (e *BlockedError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
+// ElsewhereError says that a connection leads to another database than the one in which this process first asked for a lease,
+// as a pooler's may after a change of its configuration. A lease there is another one: nothing has been done. It may be
+// tried again, in case the connection is led back. After a move that is meant, all processes that take part are restarted, or
+// open their connections anew, before any asks for leases again.
+type ElsewhereError struct {
+	Alias string
+	Err   error // the database's answer, if there was one
+}
+
+// Error names the connection.
+func (e *ElsewhereError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return fmt.Sprintf("connection %q leads to another database than when this process first asked for a lease, whose leases are other ones: "+
+		"lead it back, or, if the database was moved, restart the processes that take part", e.Alias)
+}
+
+// Unwrap gives the database's answer.
+func (e *ElsewhereError) Unwrap() error {
 	if e == nil {
 		return nil
 	}

@@ -119,7 +119,9 @@ const fenceSQL = `WITH term AS MATERIALIZED (SELECT expires_at FROM ` + table + 
 	WHERE name OPERATOR(pg_catalog.=) $1 AND holder OPERATOR(pg_catalog.=) $2 AND token OPERATOR(pg_catalog.=) $3 FOR KEY SHARE)
 SELECT (SELECT expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() FROM term), pg_catalog.current_setting('transaction_isolation'),
 	CASE WHEN pg_catalog.current_setting('idle_in_transaction_session_timeout') OPERATOR(pg_catalog.=) '0'
-		THEN pg_catalog.set_config('idle_in_transaction_session_timeout', $4, true) END`
+		THEN pg_catalog.set_config('idle_in_transaction_session_timeout', $4, true) END,
+	(SELECT c.system_identifier::pg_catalog.text OPERATOR(pg_catalog.=) $5 AND d.oid::pg_catalog.text OPERATOR(pg_catalog.=) $6
+		FROM pg_catalog.pg_control_system() c, pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())`
 
 // blockersSQL lists who has the table in use: sessions, and prepared transactions, which go by the same virtual
 // transaction as their other locks. Of another role's session it may only be known that it is there.
@@ -137,6 +139,12 @@ LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) t.pid
 WHERE t.locktype OPERATOR(pg_catalog.=) 'relation' AND t.relation OPERATOR(pg_catalog.=) pg_catalog.to_regclass('` + table + `')
 	AND t.database OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
 	AND t.granted AND t.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()`
+
+// endSQL ends the server process of a name, if it waits for a lock or for its client.
+func endSQL(name string) string {
+	return `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE application_name OPERATOR(pg_catalog.=) ` + backend.Literal(name) +
+		` AND (wait_event_type OPERATOR(pg_catalog.=) 'Lock' OR state OPERATOR(pg_catalog.~~) 'idle in transaction%')`
+}
 
 // guards are what the server watches over while a message's transaction is open. They belong to the transaction, so that
 // they hold behind a pooler. A commit that a crash could undo would let two terms have one token.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // Outcome is what became of a transaction, as far as its error tells.
@@ -329,12 +331,12 @@ func theTransaction(xid string) string {
 
 // finishCommand finishes whatever is left of a coordinator's transactions.
 func finishCommand(coordinator string) string {
-	return "hare distributed-recover --coordinator " + coordinator + " --finish"
+	return plaintext.Command("hare", "distributed-recover", "--coordinator", coordinator, "--finish")
 }
 
 // forgetCommand tells what giving a transaction up would mean, and how to do it.
 func forgetCommand(coordinator, xid string) string {
-	return "hare distributed-recover --coordinator " + coordinator + " --forget " + xid
+	return plaintext.Command("hare", "distributed-recover", "--coordinator", coordinator, "--forget", xid)
 }
 
 // nextCommand is what an operator runs after an end that leaves something; empty where there is nothing to run.

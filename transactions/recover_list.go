@@ -227,7 +227,11 @@ func (f *found) findTables(ctx context.Context) error {
 	return nil
 }
 
-const liveSQL = `SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'hare\_dtx:%'`
+// liveSQL finds the sessions of calls. Anybody may name a session so: it counts when its role may write decisions and its
+// transaction is open, as far as this role may see that.
+var liveSQL = `SELECT DISTINCT a.application_name FROM pg_catalog.pg_stat_activity a
+WHERE a.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pg_catalog.starts_with(a.application_name, 'hare_dtx:')
+	AND (a.xact_start IS NOT NULL OR a.state IS NULL) AND ` + serverview.Entitled("a.usesysid", decisionsTable)
 
 // findLive finds out which calls are still at work. While a call is undecided its transaction on the coordinator is open,
 // under the name that it gave its sessions. It is a courtesy to living calls; safety is the fence's.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"time"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // The JSON form of a report, which docs/recover-command.md documents. Names and meanings are stable, and every field is
@@ -86,7 +88,7 @@ func writeJSON(out io.Writer, r round, opts recoverOptions, indent string) error
 	for _, p := range r.report.Participants {
 		form.Participants = append(form.Participants, jsonParticipant{Alias: p.Alias, Has: string(p.Has)})
 	}
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(plaintext.JSON(out))
 	encoder.SetIndent("", indent)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(form)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -301,8 +302,8 @@ func TestReportOfARoundThatEndedEarly(t *testing.T) {
 
 func TestCommandsCanBeCopied(t *testing.T) {
 	for word, want := range map[string]string{"library": "library", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "/etc/hare.yml": "/etc/hare.yml", "склад": "'склад'", someXID: someXID} {
-		if got := quoted(word); got != want {
-			t.Errorf("quoted(%q) = %s, want %s", word, got, want)
+		if got, _ := plaintext.Shell(word); got != want {
+			t.Errorf("Shell(%q) = %s, want %s", word, got, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/internal/serverview"
 	"github.com/hare-go/hare/transactions"
 )
@@ -157,7 +158,7 @@ func orphans(d *database, all *examination) (findings []Finding) {
 		if strange[0].garbled {
 			f.Mend = strings.TrimSuffix(f.Mend, ":") + ": on a connection whose client_encoding can show its GID, which that of hare cannot"
 		} else {
-			f.SQL = []string{"ROLLBACK PREPARED " + backend.Literal(strange[0].GID)}
+			f.SQL = []string{"ROLLBACK PREPARED " + plaintext.Literal(strange[0].GID)}
 		}
 		findings = append(findings, f)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/internal/tables"
 )
 
@@ -52,7 +53,7 @@ func searchPath(d *database, _ *examination) []Finding {
 		}
 		who := strings.Join(s.Strangers, ", ")
 		open = append(open, fmt.Sprintf("in %s: %s", s.Name, who))
-		sql = append(sql, "REVOKE CREATE ON SCHEMA "+quoteName(s.Name)+" FROM "+who)
+		sql = append(sql, "REVOKE CREATE ON SCHEMA "+plaintext.Name(s.Name)+" FROM "+who)
 	}
 	if len(open) == 0 {
 		return []Finding{found(OK, "no stranger may create things in its schemas: %s", strings.Join(names, ", "))}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/internal/tables"
 )
 
@@ -122,7 +123,7 @@ func usable(d *database, all *examination) []Finding {
 	if findings := strange(d); len(findings) > 0 {
 		return findings
 	}
-	role := quoteName(d.server.Role)
+	role := plaintext.Name(d.server.Role)
 	var refused, sql []string
 	if !d.tables.Uses {
 		refused, sql = append(refused, "schema public: no USAGE"), append(sql, "GRANT USAGE ON SCHEMA public TO "+role)

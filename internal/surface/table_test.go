@@ -101,6 +101,7 @@ var types = map[string]reflect.Type{
 	"hare.TransactionError":                reflect.TypeFor[hare.TransactionError](),
 	"hare.ValidationError":                 reflect.TypeFor[hare.ValidationError](),
 	"leases.BlockedError":                  reflect.TypeFor[leases.BlockedError](),
+	"leases.ElsewhereError":                reflect.TypeFor[leases.ElsewhereError](),
 	"leases.HeldError":                     reflect.TypeFor[leases.HeldError](),
 	"leases.Info":                          reflect.TypeFor[leases.Info](),
 	"leases.Lease":                         reflect.TypeFor[leases.Lease](),
