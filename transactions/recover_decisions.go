@@ -115,7 +115,13 @@ const resolveSQL = `UPDATE ` + decisionsTable + ` SET resolved_at = clock_timest
 func (r *recovery) resolve(ctx context.Context) error {
 	var complete []any
 	for _, d := range r.decisions {
-		if !d.commit || d.resolved || !r.verified(ctx, d) {
+		if !d.commit || d.resolved {
+			continue
+		}
+		if !r.verified(ctx, d) {
+			if !r.young(d.age, false) {
+				r.report.Undelivered++
+			}
 			continue
 		}
 		d.complete = true

@@ -40,6 +40,7 @@ type database struct {
 	schemas   []schema         // of the session's search_path
 	made      []coordinatorRow // the row of the coordinator's table, if there is one
 	waiting   []decision
+	delivered bool // recovery finds that every old decision has been followed everywhere
 	standbys  []standby
 	leases    []lease
 }
