@@ -70,4 +70,7 @@ func normal(value string) string {
 
 // TablesOwner is a Database whose configuration names roles that may own the tables that hare keeps in it, besides those that
 // have power over its role anyway. The PostgreSQL backend is one.
-type TablesOwner interface{ TablesOwners() []string }
+type TablesOwner interface {
+	// TablesOwners are the roles by name.
+	TablesOwners() []string
+}
