@@ -265,6 +265,12 @@ func (p *Pooler) Restart(ctx context.Context) error {
 	}
 }
 
+// Running says whether the pooler has not ended, by itself or otherwise.
+func (p *Pooler) Running() bool { return p.running() }
+
+// Log is the end of what the pooler has written.
+func (p *Pooler) Log() string { return p.log() }
+
 // Close ends the pooler, whatever state it is in, and removes its files.
 func (p *Pooler) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
