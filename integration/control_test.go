@@ -8,7 +8,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
-	"github.com/hare-go/hare/internal/session"
+	open "github.com/hare-go/hare/internal/session"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -187,7 +187,7 @@ func (f *trio) xact(ctx context.Context) (id string) {
 // unread sends a text that hare's own reading of it has let through, as a server would have to understand it that knows more
 // statements than hare.
 func (f *trio) unread(ctx context.Context, alias, way, sql string) error {
-	level := session.From(ctx, f.client(alias).Database())
+	level := open.From(ctx, f.client(alias).Database())
 	if way == "Exec" {
 		_, err := level.Exec(ctx, backend.Call{SQL: sql})
 		return err
