@@ -70,15 +70,13 @@ func (c *Client) lockSchema(ctx context.Context, run session.Runner) error {
 		return nil
 	}
 	waiter, waits := c.db.Dialect().(backend.SchemaLockWaiter)
-	var bounded int64
-	var err error
+	statements := []string{lock}
 	if waits {
-		if bounded, err = run.Exec(ctx, backend.Call{SQL: waiter.BoundLocks(schemaLockWait)}); err != nil {
-			return ErrorFrom(c.alias, lock, err)
-		}
+		statements = []string{waiter.BoundLocks(schemaLockWait), lock, waiter.UnboundLocks()}
 	}
-	if _, err = run.Exec(ctx, backend.Call{SQL: lock}); err == nil && bounded > 0 {
-		_, err = run.Exec(ctx, backend.Call{SQL: waiter.UnboundLocks()})
+	var err error
+	for i := 0; i < len(statements) && err == nil; i++ {
+		_, err = run.Exec(ctx, backend.Call{SQL: statements[i]})
 	}
 	if waits && backend.SQLState(err) == "55P03" { // lock_not_available
 		if holder := c.schemaLockHolder(ctx, waiter); holder != "" {

@@ -108,13 +108,17 @@ func (dialect) SchemaLock() string {
 	return fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", schemaLock)
 }
 
-// BoundLocks sets lock_timeout where nothing else does.
+// BoundLocks sets lock_timeout where nothing else does, and leaves a note that it did.
 func (dialect) BoundLocks(wait time.Duration) string {
-	return fmt.Sprintf("SELECT pg_catalog.set_config('lock_timeout', '%d', true) WHERE pg_catalog.current_setting('lock_timeout') OPERATOR(pg_catalog.=) '0'", wait.Milliseconds())
+	return fmt.Sprintf("SELECT pg_catalog.set_config('lock_timeout', '%d', true), pg_catalog.set_config('hare.bounds_locks', 'on', true)"+
+		" WHERE pg_catalog.current_setting('lock_timeout') OPERATOR(pg_catalog.=) '0'", wait.Milliseconds())
 }
 
-// UnboundLocks takes BoundLocks back.
-func (dialect) UnboundLocks() string { return "SELECT pg_catalog.set_config('lock_timeout', '0', true)" }
+// UnboundLocks takes BoundLocks and its note back.
+func (dialect) UnboundLocks() string {
+	return "SELECT pg_catalog.set_config('lock_timeout', '0', true), pg_catalog.set_config('hare.bounds_locks', 'off', true)" +
+		" WHERE pg_catalog.current_setting('hare.bounds_locks', true) OPERATOR(pg_catalog.=) 'on'"
+}
 
 // SchemaLockHolder asks the server's views.
 func (dialect) SchemaLockHolder(ctx context.Context, conn backend.Conn) string {

@@ -78,7 +78,7 @@ type TxOptions struct {
 // SchemaLockWaiter is implemented by a [Dialect] whose SchemaLock waits for whoever holds it, as long as that takes.
 type SchemaLockWaiter interface {
 	// BoundLocks is a statement that bounds how long the rest of the transaction waits for a lock, unless something bounds it
-	// already. It affects a row if it did. UnboundLocks takes that back.
+	// already. UnboundLocks takes that back.
 	BoundLocks(wait time.Duration) string
 	UnboundLocks() string
 	// SchemaLockHolder asks on another connection who holds the lock: in words, for people, or empty.
