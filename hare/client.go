@@ -103,7 +103,7 @@ func (c *Client) rawCall(sql string, args []any) (backend.Call, error) {
 // refuseControl refuses a text in which a statement begins or ends a transaction or a savepoint. Where the database's own
 // parser finds them (features.Features.RefusesTransactionControl) nothing is left to do.
 func (c *Client) refuseControl(sql string) error {
-	if c.db != nil && c.db.Features().RefusesTransactionControl {
+	if c != nil && c.db != nil && c.db.Features().RefusesTransactionControl {
 		return nil
 	}
 	word := transactionControl(sql)

@@ -105,7 +105,7 @@ func (dialect) Limit(limit, offset string) string {
 
 // SchemaLock takes an advisory lock that the transaction's end releases.
 func (dialect) SchemaLock() string {
-	return fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", schemaLock)
+	return fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock(%d)", schemaLock)
 }
 
 // BoundLocks sets lock_timeout where nothing else does, and leaves a note that it did.

@@ -28,7 +28,7 @@ func question(o options) string {
 		columns[2] = identitySQL
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.guards)) {
-		columns = append(columns, "(SELECT setting FROM pg_catalog.pg_settings WHERE name = "+backend.Literal(name)+")")
+		columns = append(columns, "(SELECT setting FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) "+backend.Literal(name)+")")
 	}
 	return "SELECT " + strings.Join(columns, ", ")
 }
