@@ -9,7 +9,7 @@ import (
 	"github.com/hare-go/hare/integration/servers"
 )
 
-// asRole is a database, owned by a role of its own, so that the role's defaults are nobody else's.
+// asRole is a database and a role of its own that may create in it, so that the role's defaults are nobody else's.
 func asRole(t testing.TB) (address, role string) {
 	t.Helper()
 	super := servers.Direct(servers.Database(t))
@@ -20,8 +20,10 @@ func asRole(t testing.TB) (address, role string) {
 	role = "role_" + u.Path[len("/hare_test_"):]
 	conn := acquire(t, open(t, super))
 	run(t, conn, "CREATE ROLE "+role+" LOGIN PASSWORD 'secret'")
+	run(t, conn, "GRANT CREATE ON SCHEMA public TO "+role)
+	run(t, conn, "GRANT CREATE ON DATABASE "+u.Path[1:]+" TO "+role)
 	t.Cleanup(func() { // before the database is dropped
-		_, err := conn.Exec(context.Background(), backend.Call{SQL: "DROP ROLE " + role})
+		_, err := conn.Exec(context.Background(), backend.Call{SQL: "DROP OWNED BY " + role + "; DROP ROLE " + role})
 		if err != nil {
 			t.Error(err)
 		}
