@@ -157,14 +157,10 @@ const (
 	DeferrableConstraint Flag = "SupportsDeferrableConstraints"
 )
 
-// Has reports whether the database has the capability. A flag that names no boolean field of [Features] is a
-// mistake in the calling program and panics.
+// Has reports whether the database has the capability. Of a flag that names no boolean field of [Features] it has none.
 func (f Features) Has(flag Flag) bool {
 	field := reflect.ValueOf(f).FieldByName(string(flag))
-	if !field.IsValid() || field.Kind() != reflect.Bool {
-		panic(fmt.Sprintf("features: no flag named %q", string(flag)))
-	}
-	return field.Bool()
+	return field.IsValid() && field.Kind() == reflect.Bool && field.Bool()
 }
 
 // Require returns an [*UnsupportedError] for the first of the flags that f lacks, and nil when it has them all.
@@ -189,6 +185,9 @@ type UnsupportedError struct {
 
 // Error names the alias, the backend and the feature.
 func (e *UnsupportedError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	text := fmt.Sprintf("%s does not have %s", e.Backend, e.Feature)
 	if e.Alias != "" {
 		text = fmt.Sprintf("connection %q (%s) does not have %s", e.Alias, e.Backend, e.Feature)

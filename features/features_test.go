@@ -50,15 +50,15 @@ func TestEveryBooleanIsAFlag(t *testing.T) {
 	}
 }
 
-func TestUnknownFlagPanics(t *testing.T) {
+// No database has what there is no flag for.
+func TestUnknownFlag(t *testing.T) {
 	for _, flag := range []features.Flag{"SupportsMagic", "Backend", "MaxBindParameters"} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("flag %q did not panic", flag)
-				}
-			}()
-			features.Features{}.Has(flag)
-		}()
+		f := features.Features{Backend: "any", MaxBindParameters: 1}
+		if f.Has(flag) {
+			t.Errorf("a database has %q", flag)
+		}
+		if err := features.Require("a", f, flag); err == nil || !strings.Contains(err.Error(), string(flag)) {
+			t.Errorf("Require(%q) = %v", flag, err)
+		}
 	}
 }

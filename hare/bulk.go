@@ -55,7 +55,10 @@ func (qs QuerySet[T]) BulkCreate(ctx context.Context, objects []T, opts ...BulkO
 	b := bulk{batch: defaultBatch, client: c, table: qs.set.query.Table, at: func(i int) backend.Pointer {
 		return backend.Pointer(&drafts[i])
 	}}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			return nilOption(i)
+		}
 		opt(&b)
 	}
 	if err := b.create(ctx, len(drafts)); err != nil {

@@ -27,11 +27,16 @@ type Client struct {
 }
 
 // Alias is the connection's name in the configuration.
-func (c *Client) Alias() string { return c.alias }
+func (c *Client) Alias() string {
+	if c == nil {
+		return ""
+	}
+	return c.alias
+}
 
 // Features is what the database can do. They are known without a connection.
 func (c *Client) Features() features.Features {
-	if c.db == nil {
+	if c == nil || c.db == nil {
 		return features.Features{}
 	}
 	return c.db.Features()
@@ -39,11 +44,17 @@ func (c *Client) Features() features.Features {
 
 // InTransaction reports whether the client is bound to a transaction that is still open, as those are that a
 // [Distributed] hands out. A client of [Connections] is bound to none, also while a context carries one for it.
-func (c *Client) InTransaction() bool { return c.level != nil && !c.level.Over() }
+func (c *Client) InTransaction() bool { return c != nil && c.level != nil && !c.level.Over() }
 
 // Database is the connection as its backend gives it, for packages that build on hare as transactions and leases do.
-// Statements sent through it join no transaction and get none of hare's checks and errors.
-func (c *Client) Database() backend.Database { return c.db }
+// Statements sent through it join no transaction and get none of hare's checks and errors. A client that refuses every call
+// has none: nil.
+func (c *Client) Database() backend.Database {
+	if c == nil {
+		return nil
+	}
+	return c.db
+}
 
 // Exec runs a statement and returns the number of rows that it wrote. The placeholders are $1, $2, ... on every
 // database. An argument is any value that a field of a model can have, or that the database's own driver takes.
@@ -112,43 +123,61 @@ func (c *Client) query(ctx context.Context, call backend.Call) (backend.Rows, er
 
 // runner is what a statement of ctx runs on. Closing the connections does not reach into open transactions.
 func (c *Client) runner(ctx context.Context) (session.Runner, error) {
-	if level := c.joined(ctx); level != nil {
-		return level, nil
-	}
-	if err := c.usable(); err != nil {
+	level, err := c.joined(ctx)
+	if err != nil {
 		return nil, err
+	}
+	if level != nil {
+		return level, nil
 	}
 	return c.pool, nil
 }
 
-// joined is the open transaction that statements of ctx take part in, or nil.
-func (c *Client) joined(ctx context.Context) *session.Level {
+// joined is the open transaction that statements of ctx take part in, or nil: they run on connections of the pool.
+func (c *Client) joined(ctx context.Context) (*session.Level, error) {
 	switch {
+	case c == nil || c.db == nil:
+		return nil, c.refused()
+	case ctx == nil:
+		return nil, errNoContext
 	case c.level != nil:
-		return session.Within(ctx, c.level)
-	case c.db != nil:
-		return session.From(ctx, c.db)
+		return session.Within(ctx, c.level), nil
 	}
-	return nil
+	level, err := session.Join(ctx, c.alias, c.db)
+	switch {
+	case err != nil:
+		return nil, ErrorFrom(c.alias, "", err)
+	case level == nil && c.owner.closed.Load():
+		return nil, errClosed
+	}
+	return level, nil
 }
 
-func (c *Client) usable() error {
-	if c.refusal != nil {
+// refused is why a client without a database refuses every call.
+func (c *Client) refused() error {
+	switch {
+	case c == nil:
+		return &QueryError{Reason: "the client is nil: Connections.Client gives one"}
+	case c.refusal != nil:
 		return c.refusal
 	}
-	if c.owner.closed.Load() {
-		return &QueryError{Reason: "the connections are closed"}
-	}
-	return nil
+	return &QueryError{Reason: "the client is a zero value: Connections.Client gives one"}
 }
+
+var (
+	errClosed    = &QueryError{Reason: "the connections are closed"}
+	errNoContext = &QueryError{Reason: "the ctx is nil: pass the one of the caller, or context.Background()"}
+)
 
 // atomically runs fn so that its statements take effect together or not at all: in a savepoint of the transaction of
 // ctx, else in a transaction of its own.
 func (c *Client) atomically(ctx context.Context, fn func(session.Runner) error) error {
-	if level := c.joined(ctx); level != nil {
-		ctx = session.With(ctx, level)
-	} else if err := c.usable(); err != nil {
+	level, err := c.joined(ctx)
+	if err != nil {
 		return err
+	}
+	if level != nil {
+		ctx = session.With(ctx, level)
 	}
 	return ErrorFrom(c.alias, "", session.Atomically(ctx, c.alias, c.db, fn))
 }

@@ -26,6 +26,9 @@ type Connections struct {
 //
 // The caller must Close the connections. Usually [SetDefault] follows, so that querysets find them.
 func Open(ctx context.Context, cfg Config) (*Connections, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -67,6 +70,9 @@ func (c *Connections) open(alias, address string) (*Client, error) {
 // Client is the client of a connection; "" is the default one, by the rule of [Config.Default]. An unknown alias is
 // a [*ConfigurationError] that names the nearest known one.
 func (c *Connections) Client(alias string) (*Client, error) {
+	if err := c.opened(); err != nil {
+		return nil, err
+	}
 	if alias == "" {
 		if c.fallback == "" {
 			return nil, &ConfigurationError{Option: "default", Reason: fmt.Sprintf(
@@ -82,12 +88,25 @@ func (c *Connections) Client(alias string) (*Client, error) {
 }
 
 // Aliases lists the connections in order.
-func (c *Connections) Aliases() []string { return slices.Clone(c.aliases) }
+func (c *Connections) Aliases() []string {
+	if c == nil {
+		return nil
+	}
+	return slices.Clone(c.aliases)
+}
+
+// opened refuses connections that nobody has opened.
+func (c *Connections) opened() error {
+	if c == nil || c.clients == nil {
+		return &QueryError{Reason: "the connections are nil or a zero value: hare.Open gives some"}
+	}
+	return nil
+}
 
 // Close closes all pools. Connections in use are closed when they are released; a statement that starts afterwards
 // gets a [*QueryError]. Closing twice does nothing.
 func (c *Connections) Close() {
-	if c.closed.Swap(true) {
+	if c == nil || c.closed.Swap(true) {
 		return
 	}
 	for _, client := range c.clients {
@@ -103,14 +122,21 @@ func SetDefault(c *Connections) { process.Store(c) }
 
 type connectionsKey struct{}
 
-// WithConnections gives a context in which querysets use c: for a test, or a tenant with databases of its own.
+// WithConnections gives a context in which querysets use c: for a test, or a tenant with databases of its own. With nil they
+// use those of [SetDefault]. A nil ctx stays nil, which every call refuses.
 func WithConnections(ctx context.Context, c *Connections) context.Context {
+	if ctx == nil {
+		return nil
+	}
 	return context.WithValue(ctx, connectionsKey{}, c)
 }
 
 // FromContext are the connections of ctx, else those of [SetDefault]; where there are neither, a
 // [*ConfigurationError].
 func FromContext(ctx context.Context) (*Connections, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if c, ok := ctx.Value(connectionsKey{}).(*Connections); ok && c != nil {
 		return c, nil
 	}

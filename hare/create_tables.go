@@ -23,11 +23,11 @@ import (
 // any number of processes may start at once. When it fails nothing is created. A database that cannot roll DDL back is a
 // features.UnsupportedError: create its tables by hand, with Client.Exec.
 func CreateTables(ctx context.Context, c *Client, models ...any) error {
-	if c == nil {
-		return &QueryError{Reason: "CreateTables takes a client, and got nil"}
+	if c == nil || c.db == nil {
+		return c.refused()
 	}
-	if c.refusal != nil {
-		return c.refusal
+	if ctx == nil {
+		return errNoContext
 	}
 	if err := features.Require(c.alias, c.Features(), features.RollbackDDL); err != nil {
 		return err

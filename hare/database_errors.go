@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/internal/session"
 )
 
@@ -28,74 +30,188 @@ type DatabaseError struct {
 	Err        error  // the cause: the driver's error, context.Canceled, ...
 }
 
-// Error says what the server said, where, and to which statement.
+// shownSQL is how many bytes of a statement an error's text shows. A program's log line is no place for the rest.
+const shownSQL = 1000
+
+// Error says what the server said, where, and to which statement: of a long one its beginning, and how long it is. The
+// field SQL has all of it.
 func (e *DatabaseError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	text := fmt.Sprintf("connection %q: %s", e.Alias, e.Message)
 	if e.SQLState != "" {
 		text += fmt.Sprintf(" (SQLSTATE %s)", e.SQLState)
 	}
 	if e.SQL != "" {
-		text += ": " + e.SQL
+		text += ": " + shortSQL(e.SQL)
 	}
-	return text
+	return plaintext.Lines(text)
+}
+
+func shortSQL(sql string) string {
+	if len(sql) <= shownSQL {
+		return sql
+	}
+	end := shownSQL
+	for end > 0 && !utf8.RuneStart(sql[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s... (%d bytes in all)", sql[:end], len(sql))
 }
 
 // Unwrap gives the cause.
-func (e *DatabaseError) Unwrap() error { return e.Err }
+func (e *DatabaseError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // IntegrityError says that a constraint refused the data: unique, foreign key, not null, check, exclusion. Constraint,
 // Table and Column name the place where the server does. The statement was sent and had no effect. The same data is
 // refused again unless other rows change.
 type IntegrityError struct{ DatabaseError }
 
+// Error is that of the [*DatabaseError].
+func (e *IntegrityError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.DatabaseError.Error()
+}
+
 // Unwrap gives the [*DatabaseError].
-func (e *IntegrityError) Unwrap() error { return &e.DatabaseError }
+func (e *IntegrityError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return &e.DatabaseError
+}
 
 // RetryableError says that the database gave up for the sake of another transaction: serialization failure, deadlock,
 // a busy file. The statement had no effect. The whole transaction may be run again from its start;
 // transactions.Retries does so.
 type RetryableError struct{ DatabaseError }
 
+// Error is that of the [*DatabaseError].
+func (e *RetryableError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.DatabaseError.Error()
+}
+
 // Unwrap gives the [*DatabaseError].
-func (e *RetryableError) Unwrap() error { return &e.DatabaseError }
+func (e *RetryableError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return &e.DatabaseError
+}
 
 // TimeoutError says that time ran out: a statement, lock or idle time-out of the server, or the caller's deadline
 // (then errors.Is finds context.DeadlineExceeded). Whether the statement took effect is in NotDone.
 type TimeoutError struct{ DatabaseError }
 
+// Error is that of the [*DatabaseError].
+func (e *TimeoutError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.DatabaseError.Error()
+}
+
 // Unwrap gives the [*DatabaseError].
-func (e *TimeoutError) Unwrap() error { return &e.DatabaseError }
+func (e *TimeoutError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return &e.DatabaseError
+}
 
 // ReadOnlyError says that a write met a read-only transaction or a standby server. The statement had no effect.
 // Run it in a transaction that may write, on the primary server.
 type ReadOnlyError struct{ DatabaseError }
 
+// Error is that of the [*DatabaseError].
+func (e *ReadOnlyError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.DatabaseError.Error()
+}
+
 // Unwrap gives the [*DatabaseError].
-func (e *ReadOnlyError) Unwrap() error { return &e.DatabaseError }
+func (e *ReadOnlyError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return &e.DatabaseError
+}
 
 // ConnectionError says that the server cannot be reached, or that the connection broke. When NotDone is false nobody
 // knows whether the statement took effect; inside a transaction the server rolls everything back. With NotDone the
 // call may be made again.
 type ConnectionError struct{ DatabaseError }
 
+// Error is that of the [*DatabaseError].
+func (e *ConnectionError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.DatabaseError.Error()
+}
+
 // Unwrap gives the [*DatabaseError].
-func (e *ConnectionError) Unwrap() error { return &e.DatabaseError }
+func (e *ConnectionError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return &e.DatabaseError
+}
 
 // PoolTimeoutError says that no connection of the pool became free in time. Nothing was sent; the call may be made
 // again. It is a [ConnectionError] too. Raise max_size or pool_acquire_timeout, or look for connections that are kept
 // for long: an open transaction, rows that are not closed.
 type PoolTimeoutError struct{ ConnectionError }
 
+// Error is that of the [*ConnectionError].
+func (e *PoolTimeoutError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.ConnectionError.Error()
+}
+
 // Unwrap gives the [*ConnectionError].
-func (e *PoolTimeoutError) Unwrap() error { return &e.ConnectionError }
+func (e *PoolTimeoutError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return &e.ConnectionError
+}
 
 // AbortedError says that an earlier failure has aborted the transaction on the server, which accepts nothing but its
 // end. The statement had no effect. End the transaction and run it again, or put what may fail into a nested
 // transactions.Atomic.
 type AbortedError struct{ DatabaseError }
 
+// Error is that of the [*DatabaseError].
+func (e *AbortedError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.DatabaseError.Error()
+}
+
 // Unwrap gives the [*DatabaseError].
-func (e *AbortedError) Unwrap() error { return &e.DatabaseError }
+func (e *AbortedError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return &e.DatabaseError
+}
 
 // DecodeError says that a value from the database does not fit the place where it should go. The statement was sent;
 // an INSERT or UPDATE that returned the value has taken effect. Correct the model or the column.
@@ -105,8 +221,21 @@ type DecodeError struct {
 	Field string // the Go field, empty for Rows.Scan
 }
 
+// Error is that of the [*DatabaseError].
+func (e *DecodeError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.DatabaseError.Error()
+}
+
 // Unwrap gives the [*DatabaseError].
-func (e *DecodeError) Unwrap() error { return &e.DatabaseError }
+func (e *DecodeError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return &e.DatabaseError
+}
 
 // TransactionError says that a transaction cannot take the statement in its present state: it has ended, its
 // connection is lost or is busy with rows that are still read, another goroutine holds it for too long. Nothing was
@@ -119,11 +248,19 @@ type TransactionError struct {
 
 // Error names the connection and the state.
 func (e *TransactionError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	return fmt.Sprintf("transaction on %q: %s", e.Alias, e.Reason)
 }
 
 // Unwrap gives the cause.
-func (e *TransactionError) Unwrap() error { return e.Err }
+func (e *TransactionError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // ErrorFrom turns what a backend answered to a statement into hare's errors, for packages that build on hare. What is
 // one of hare's errors already, and nil, stays as it is. Whatever is in err stays visible to errors.Is and errors.As.
@@ -135,9 +272,14 @@ func ErrorFrom(alias, sql string, err error) error {
 	var decode *backend.DecodeError
 	var option *backend.OptionError
 	var state *session.StateError
+	var outside *session.OutsideError
 	switch {
 	case isPublic(err):
 		return err
+	case errors.As(err, &outside):
+		return &QueryError{Reason: outside.Error()}
+	case errors.Is(err, backend.ErrClosed):
+		return &QueryError{Reason: errClosed.Reason, Err: err}
 	case errors.As(err, &state):
 		return &TransactionError{Alias: alias, Reason: state.Reason, Err: ErrorFrom(alias, "", state.Cause)}
 	case errors.As(err, &decode):

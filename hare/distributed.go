@@ -3,6 +3,8 @@ package hare
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hare-go/hare/internal/session"
 )
@@ -20,13 +22,21 @@ type Distributed struct {
 // each participant; "" stands for the default alias. An alias that is not configured, or has no open transaction in
 // ctx, is one whose client refuses every call.
 func NewDistributed(ctx context.Context, xid, coordinator string, participants []string) *Distributed {
-	d := &Distributed{ctx: ctx, xid: xid, clients: make(map[string]*Client, len(participants)+1)}
-	for _, alias := range participants {
+	d := &Distributed{xid: xid, clients: make(map[string]*Client, len(participants)+1)}
+	var levels []*session.Level
+	for _, alias := range append([]string{coordinator}, participants...) {
 		client := bound(ctx, xid, alias)
 		d.clients[client.alias] = client
+		if d.coordinator == nil {
+			d.coordinator = client
+		}
+		if client.level != nil {
+			levels = append(levels, client.level)
+		}
 	}
-	d.coordinator = bound(ctx, xid, coordinator)
-	d.clients[d.coordinator.alias] = d.coordinator
+	if ctx != nil {
+		d.ctx = session.Enclose(ctx, session.Enclosure{Transaction: xid, Members: slices.Sorted(maps.Keys(d.clients))}, levels...)
+	}
 	return d
 }
 
@@ -51,11 +61,19 @@ func stranger(xid, alias string) *Client {
 }
 
 // Coordinator is the client of the database whose commit decides.
-func (d *Distributed) Coordinator() *Client { return d.coordinator }
+func (d *Distributed) Coordinator() *Client {
+	if d == nil || d.coordinator == nil {
+		return stranger("", "")
+	}
+	return d.coordinator
+}
 
 // Client is the client of a participant, or of the coordinator; "" is the default alias. For any other alias it is a
 // client whose every call returns a [*QueryError].
 func (d *Distributed) Client(alias string) *Client {
+	if d == nil || d.coordinator == nil {
+		return stranger("", alias)
+	}
 	if alias == "" {
 		if client, err := clientOf(d.ctx, alias); err == nil {
 			alias = client.alias
@@ -67,9 +85,26 @@ func (d *Distributed) Client(alias string) *Client {
 	return stranger(d.xid, alias)
 }
 
-// Context carries every open transaction: querysets routed to these aliases join them.
-func (d *Distributed) Context() context.Context { return d.ctx }
+// Context carries every open transaction, so that querysets routed to these aliases join them. It is the ctx for everything
+// that the callback does:
+//
+//	ctx := d.Context() // shadows the ctx outside, with which a write would leave the transaction
+//
+// It is closed to every other database: a statement, Atomic, Distributed or hook on an alias that takes no part is a
+// [*QueryError], because its write would stay when the transaction is rolled back. What is to stay is written with the ctx
+// outside.
+func (d *Distributed) Context() context.Context {
+	if d == nil || d.coordinator == nil {
+		return nil // which every call refuses
+	}
+	return d.ctx
+}
 
 // XID is the name of the distributed transaction; it stands in the names of the prepared transactions and in the
 // errors about them.
-func (d *Distributed) XID() string { return d.xid }
+func (d *Distributed) XID() string {
+	if d == nil {
+		return ""
+	}
+	return d.xid
+}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/compile"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/internal/schema"
 )
 
@@ -25,10 +27,20 @@ type QueryError struct {
 }
 
 // Error is the reason.
-func (e *QueryError) Error() string { return e.Reason }
+func (e *QueryError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.Reason
+}
 
 // Unwrap gives the cause.
-func (e *QueryError) Unwrap() error { return e.Err }
+func (e *QueryError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // FieldError says that a model has no field of the name used. Nothing was sent and nothing has changed; the same
 // call fails again. Correct the name.
@@ -41,6 +53,9 @@ type FieldError struct {
 
 // Error names the model, the wrong name and the nearest known one, or all when none is near.
 func (e *FieldError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	text := fmt.Sprintf("%s has no field %q", e.Model, e.Field)
 	switch {
 	case e.Nearest != "":
@@ -67,6 +82,9 @@ type ConfigurationError struct {
 
 // Error names what is set wrong and why.
 func (e *ConfigurationError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	var b strings.Builder
 	if e.Alias != "" {
 		fmt.Fprintf(&b, "connection %q: ", e.Alias)
@@ -85,11 +103,16 @@ func (e *ConfigurationError) Error() string {
 		b.WriteString(": ")
 	}
 	b.WriteString(e.Reason)
-	return b.String()
+	return plaintext.Lines(b.String())
 }
 
 // Unwrap gives the cause.
-func (e *ConfigurationError) Unwrap() error { return e.Err }
+func (e *ConfigurationError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // ValidationError says that a value does not fit its field: too long, too many digits, out of range, not one of the
 // choices, of a wrong type. Nothing was sent and nothing has changed; the same value fails again. The message never
@@ -103,8 +126,14 @@ type ValidationError struct {
 
 // Error names the model, the field and the reason.
 func (e *ValidationError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	return fmt.Sprintf("%s.%s (column %q): %s", e.Model, e.Field, e.Column, e.Reason)
 }
+
+// nilOption refuses an option that is nil, by its place.
+func nilOption(i int) error { return &QueryError{Reason: fmt.Sprintf("option %d is nil", i+1)} }
 
 // callError turns what internal packages say about a wrong call into the public errors.
 func callError(err error) error {
@@ -128,6 +157,14 @@ func callError(err error) error {
 		return &QueryError{Reason: usage.Reason}
 	}
 	return err
+}
+
+// callError is the error of a statement that could not be made: the call is wrong, or its context has ended.
+func (c *Client) callError(err error) error {
+	if ended := (*backend.Error)(nil); errors.As(err, &ended) {
+		return ErrorFrom(c.alias, "", err)
+	}
+	return callError(err)
 }
 
 // nearest adds a proposal to a message about an unknown name.

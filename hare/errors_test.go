@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -123,4 +124,23 @@ func TestMessages(t *testing.T) {
 func isA[E error](err error) bool {
 	var wanted E
 	return errors.As(err, &wanted)
+}
+
+// TestErrorsCutLongSQL: an error's text shows the beginning of a long statement, whole characters of it, and its length. The
+// field has the rest.
+//
+// Fault S9.
+func TestErrorsCutLongSQL(t *testing.T) {
+	for _, sql := range []string{"SELECT " + strings.Repeat("x", 993), "SELECT " + strings.Repeat("x", 994), "SELECT  " + strings.Repeat("é", 500_000)} {
+		var refused *hare.DatabaseError
+		err := hare.ErrorFrom("main", sql, &backend.Error{Class: backend.ClassIntegrity, Message: "says no"})
+		if !errors.As(err, &refused) || refused.SQL != sql {
+			t.Fatalf("%T", err)
+		}
+		text := err.Error()
+		whole := len(sql) <= 1000
+		if strings.HasSuffix(text, sql) != whole || len(text) > 1100 || !utf8.ValidString(text) || strings.HasSuffix(text, fmt.Sprintf("... (%d bytes in all)", len(sql))) == whole {
+			t.Errorf("%d bytes of SQL: %q", len(sql), text)
+		}
+	}
 }

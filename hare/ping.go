@@ -17,8 +17,13 @@ import (
 //
 // A database that hare can name but not query is left out.
 func (c *Connections) Ping(ctx context.Context) error {
-	if c.closed.Load() {
-		return &QueryError{Reason: "the connections are closed"}
+	switch err := c.opened(); {
+	case err != nil:
+		return err
+	case ctx == nil:
+		return errNoContext
+	case c.closed.Load():
+		return errClosed
 	}
 	errs := make([]error, len(c.aliases))
 	var wait sync.WaitGroup

@@ -89,7 +89,7 @@ func (qs QuerySet[T]) SQL() (string, []any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	s, args, err := c.compiler.Select(&qs.set.query)
+	s, args, err := c.compiler.Select(context.Background(), &qs.set.query)
 	return s.SQL, args, callError(err)
 }
 
@@ -132,10 +132,14 @@ func (s rowSet) where(parts []query.Predicate, exclude bool) rowSet {
 	if err != nil {
 		return s.failed(callError(err))
 	}
-	if node != nil {
-		// Another queryset may have grown from the same one: never write into its array.
-		s.query.Where = append(s.query.Where[:len(s.query.Where):len(s.query.Where)], node)
+	if node == nil {
+		return s
 	}
+	where, err := compile.And(s.query.Table, s.query.Where, node)
+	if err != nil {
+		return s.failed(callError(err))
+	}
+	s.query.Where = where
 	return s
 }
 
@@ -174,6 +178,9 @@ func (s *rowSet) on(ctx context.Context) (*Client, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	c := s.client
 	if c == nil {
 		var err error
@@ -181,7 +188,10 @@ func (s *rowSet) on(ctx context.Context) (*Client, error) {
 			return nil, err
 		}
 	}
-	return c, c.refusal
+	if c.db == nil {
+		return nil, c.refused()
+	}
+	return c, nil
 }
 
 // clientOf is the client of an alias in the connections of ctx.

@@ -168,9 +168,9 @@ func (s *rowSet) read(ctx context.Context) (modelRows, error) {
 	if err != nil {
 		return modelRows{}, err
 	}
-	statement, args, err := c.compiler.Select(&s.query)
+	statement, args, err := c.compiler.Select(ctx, &s.query)
 	if err != nil {
-		return modelRows{}, callError(err)
+		return modelRows{}, c.callError(err)
 	}
 	rows, err := c.query(ctx, backend.Call{SQL: statement.SQL, Args: args, ReadOnly: true})
 	return modelRows{Rows: rows, table: s.query.Table, rooms: c.rooms, alias: c.alias, sql: statement.SQL}, err
@@ -197,9 +197,9 @@ func (s *rowSet) count(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	statement, args, err := c.compiler.Count(&s.query)
+	statement, args, err := c.compiler.Count(ctx, &s.query)
 	if err != nil {
-		return 0, callError(err)
+		return 0, c.callError(err)
 	}
 	values, err := c.row(ctx, backend.Call{SQL: statement.SQL, Args: args, ReadOnly: true})
 	if err != nil {
@@ -217,9 +217,9 @@ func (s *rowSet) exists(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	statement, args, err := c.compiler.Exists(&s.query)
+	statement, args, err := c.compiler.Exists(ctx, &s.query)
 	if err != nil {
-		return false, callError(err)
+		return false, c.callError(err)
 	}
 	values, err := c.row(ctx, backend.Call{SQL: statement.SQL, Args: args, ReadOnly: true})
 	return values != nil, err

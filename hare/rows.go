@@ -19,12 +19,25 @@ type Rows struct {
 }
 
 // Columns are the names of the columns.
-func (r *Rows) Columns() []string { return r.rows.Columns() }
+func (r *Rows) Columns() []string {
+	if r.none() != nil {
+		return nil
+	}
+	return r.rows.Columns()
+}
+
+// none refuses rows that no query has given.
+func (r *Rows) none() error {
+	if r == nil || r.rows == nil {
+		return &QueryError{Reason: "the rows are nil or a zero value: Client.Query gives some"}
+	}
+	return nil
+}
 
 // Next moves to the next row and reports whether there is one. After the last row, and after an error, it closes the
 // rows; Err tells the two apart.
 func (r *Rows) Next() bool {
-	if r.err != nil {
+	if r.none() != nil || r.err != nil {
 		return false
 	}
 	if r.rows.Next() {
@@ -38,6 +51,9 @@ func (r *Rows) Next() bool {
 // a decimal as its text, a JSON document as json.RawMessage, an array as []any. A database without a type of its own for
 // one of these (SQLite) gives what it stores.
 func (r *Rows) Values() ([]any, error) {
+	if err := r.none(); err != nil {
+		return nil, err
+	}
 	values, err := r.rows.Values()
 	if err != nil {
 		return nil, r.fault(err)
@@ -53,6 +69,9 @@ func (r *Rows) Values() ([]any, error) {
 // method, and pointers to pointers, which become nil for NULL. A value that does not fit, or a NULL without a place for
 // it, is a [*DecodeError] that names the column; the wrong number of pointers is a [*QueryError].
 func (r *Rows) Scan(dest ...any) error {
+	if err := r.none(); err != nil {
+		return err
+	}
 	values, err := r.rows.Values()
 	if err != nil {
 		return r.fault(err)
@@ -90,6 +109,9 @@ func (r *Rows) All() iter.Seq2[[]any, error] {
 
 // Close ends the query and gives its connection back. It may be called more than once, and returns what Err does.
 func (r *Rows) Close() error {
+	if err := r.none(); err != nil {
+		return err
+	}
 	if err := r.rows.Close(); r.err == nil {
 		r.err = err
 	}
@@ -98,6 +120,9 @@ func (r *Rows) Close() error {
 
 // Err is the error that ended the rows, or nil. After Next returned false it is final.
 func (r *Rows) Err() error {
+	if err := r.none(); err != nil {
+		return err
+	}
 	if r.err == nil {
 		r.err = r.rows.Err()
 	}

@@ -40,7 +40,10 @@ func UpdateFields(columns ...string) SaveOption {
 // take no part.
 func (qs QuerySet[T]) Save(ctx context.Context, object *T, opts ...SaveOption) error {
 	var asked saving
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			return nilOption(i)
+		}
 		opt(&asked)
 	}
 	return onObject(ctx, &qs.set, object, func(c *Client, t *schema.Table, base backend.Pointer) error {

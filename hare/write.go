@@ -39,9 +39,9 @@ func (qs QuerySet[T]) Update(ctx context.Context, set ...query.Assignment) (int6
 	if err != nil {
 		return 0, callError(err)
 	}
-	s, args, err := c.compiler.Update(&qs.set.query, assignments, backend.Microseconds(time.Now()))
+	s, args, err := c.compiler.Update(ctx, &qs.set.query, assignments, backend.Microseconds(time.Now()))
 	if err != nil {
-		return 0, callError(err)
+		return 0, c.callError(err)
 	}
 	return c.exec(ctx, backend.Call{SQL: s.SQL, Args: args})
 }
@@ -54,9 +54,9 @@ func (qs QuerySet[T]) Delete(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, args, err := c.compiler.Delete(&qs.set.query)
+	s, args, err := c.compiler.Delete(ctx, &qs.set.query)
 	if err != nil {
-		return 0, callError(err)
+		return 0, c.callError(err)
 	}
 	return c.exec(ctx, backend.Call{SQL: s.SQL, Args: args})
 }

@@ -297,7 +297,7 @@ func TestFieldDecisionHangsInItsCommit(t *testing.T) {
 	if err := f.distributed(func(*hare.Distributed) error { return nil }); err != nil { // first use
 		t.Fatal(err)
 	}
-	f.atCommit("c", "LOOP BEGIN PERFORM pg_advisory_xact_lock(1); EXIT; EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP;")
+	f.atDecision("LOOP BEGIN PERFORM pg_advisory_xact_lock(1); EXIT; EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP;")
 	gate, err := f.client("c").Database().Dial(f.ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,12 @@ import (
 )
 
 // page is what the operator reads.
-func page(t *testing.T) string {
+func page(t *testing.T) string { return pageOf(t, "operations.md") }
+
+// pageOf is a page of the documentation.
+func pageOf(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "operations.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}

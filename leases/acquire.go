@@ -2,7 +2,6 @@ package leases
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -70,6 +69,9 @@ func (l *Lease) begin(ctx context.Context, token int64, start instant) (*Term, e
 // free looks whether the lease may be taken, and returns the token of its last term. What this very Lease holds without
 // knowing, because an answer was lost, is free for it.
 func (l *Lease) free(ctx context.Context) (token int64, err error) {
+	if err := l.keeper.wire.settle(ctx, l.opts.prompt()); err != nil {
+		return 0, err
+	}
 	row, err := l.keeper.wire.send(ctx, l.opts.prompt(), lookSQL(l.name))
 	if backend.SQLState(err) == "42P01" { // undefined_table
 		if err := create(ctx, l.client.Alias(), l.keeper.wire, l.opts.guards()); err != nil {
@@ -124,6 +126,6 @@ func explain(ctx context.Context, name string, w *wire, g guards, err error) err
 		return err
 	}
 	blocked := &BlockedError{Name: name, Err: err}
-	_ = json.Unmarshal([]byte(w.blockers(ctx, g)), &blocked.By) // nobody is known to block, then
+	blocked.By = w.blockers(ctx, g)
 	return blocked
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // ErrStopped says that the lease has been stopped, so that it takes no more part: Acquire gave up, or was called after
@@ -25,6 +27,9 @@ type HeldError struct {
 
 // Error names the lease and its holder.
 func (e *HeldError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	if e.Holder == "" {
 		return fmt.Sprintf("lease %q: another candidate was quicker", e.Name)
 	}
@@ -44,6 +49,9 @@ type LeaseLostError struct {
 
 // Error names the lease, the term and the reason.
 func (e *LeaseLostError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	text := fmt.Sprintf("lease %q: term %d of %q is over: %s", e.Name, e.Token, e.Holder, e.Reason)
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
@@ -52,7 +60,12 @@ func (e *LeaseLostError) Error() string {
 }
 
 // Unwrap gives the error of the last renewal.
-func (e *LeaseLostError) Unwrap() error { return e.Err }
+func (e *LeaseLostError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // BlockedError says that the lease's row was locked for longer than [Options].LockTimeout, usually by a fenced
 // transaction that is still open, or that is prepared and waits for recovery. Nothing has changed. It may be tried again.
@@ -64,12 +77,49 @@ type BlockedError struct {
 
 // Error names the lease and who may hold its row.
 func (e *BlockedError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	text := fmt.Sprintf("lease %q: its row is locked", e.Name)
 	if len(e.By) > 0 {
-		text += " (in use by " + strings.Join(e.By, "; ") + ")"
+		text += " (in use by " + plaintext.Line(strings.Join(e.By, "; ")) + ")"
 	}
-	return text + ": " + e.Err.Error()
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Unwrap gives the database's answer.
-func (e *BlockedError) Unwrap() error { return e.Err }
+func (e *BlockedError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
+// ElsewhereError says that a connection leads to another database than the one in which this process first asked for a lease,
+// as a pooler's may after a change of its configuration. A lease there is another one: nothing has been done. It may be
+// tried again, in case the connection is led back. After a move that is meant, all processes that take part are restarted, or
+// open their connections anew, before any asks for leases again.
+type ElsewhereError struct {
+	Alias string
+	Err   error // the database's answer, if there was one
+}
+
+// Error names the connection.
+func (e *ElsewhereError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return fmt.Sprintf("connection %q leads to another database than when this process first asked for a lease, whose leases are other ones: "+
+		"lead it back, or, if the database was moved, restart the processes that take part", e.Alias)
+}
+
+// Unwrap gives the database's answer.
+func (e *ElsewhereError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}

@@ -54,7 +54,9 @@ func checkClient(c *hare.Client) error {
 	switch {
 	case c == nil:
 		return wrong("it takes a client, and got nil")
-	case c.Database() == nil || c.InTransaction():
+	case c.Database() == nil:
+		return wrong("the client has no database: it is a zero value, or of an alias that takes no part in a transaction; take one of hare.Connections")
+	case c.InTransaction():
 		return wrong("the client of %q is bound to a transaction: take one of hare.Connections", c.Alias())
 	}
 	err := features.Require(c.Alias(), c.Features(), features.SelectForKeyShare, features.SelectForNoKeyUpdate, features.TransactionTimeouts)
@@ -76,7 +78,7 @@ func checkClient(c *hare.Client) error {
 // Renewals go on while fn runs, and stop with it. Errors of the database while it waits are logged and tried again; those
 // of configuration are returned.
 func (l *Lease) Run(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
-	if err := l.usable(); err != nil {
+	if err := l.usable(ctx); err != nil {
 		return err
 	}
 	if fn == nil {
@@ -134,6 +136,9 @@ type workKey struct{ lease *Lease }
 // Acquire waits for the lease and begins a term, until ctx ends or [Lease.Stop] is called. It looks every
 // [Options].Poll. The caller must Release the term, or Stop the lease; the end of ctx does not end the term.
 func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
+	if err := l.usable(ctx); err != nil {
+		return nil, err
+	}
 	told := false
 	for {
 		t, err := l.TryAcquire(ctx)
@@ -173,8 +178,12 @@ func transient(err error) bool {
 		held    *HeldError
 		blocked *BlockedError
 		late    *LeaseLostError
+		astray  *ElsewhereError
 		refused *hare.DatabaseError
 	)
+	if errors.As(err, &astray) {
+		return true
+	}
 	if errors.As(err, &refused) {
 		class := refused.SQLState[:min(2, len(refused.SQLState))]
 		return !errors.Is(err, backend.ErrClosed) && class != "42" && class != "3F" && class != "22"
@@ -190,7 +199,7 @@ func transient(err error) bool {
 // nothing is held, except that an acquisition whose answer was lost may leave the row taken until it expires, or until this
 // Lease tries again.
 func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
-	if err := l.usable(); err != nil {
+	if err := l.usable(ctx); err != nil {
 		return nil, err
 	}
 	select {
@@ -228,8 +237,8 @@ func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
 // its error: the term is then over, and its row is released in the background or, while the function goes on, expires by
 // itself. Inside that function, Stop with its ctx returns at once: the term is released when the function has returned.
 func (l *Lease) Stop(ctx context.Context) error {
-	if l.wrong != nil {
-		return l.wrong
+	if err := l.made(ctx); err != nil {
+		return err
 	}
 	l.stop(ErrStopped)
 	if ctx.Value(workKey{l}) != nil {
@@ -266,11 +275,30 @@ func (l *Lease) Stop(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (l *Lease) usable() error {
-	if l.wrong != nil {
-		return l.wrong
+// usable refuses a lease that takes no part.
+func (l *Lease) usable(ctx context.Context) error {
+	if err := l.made(ctx); err != nil {
+		return err
 	}
 	return context.Cause(l.stopping)
+}
+
+// made refuses a lease that cannot work, and a ctx that is nil.
+func (l *Lease) made(ctx context.Context) error {
+	switch {
+	case l == nil || l.stopping == nil:
+		return wrong("it is nil or a zero value: New makes one")
+	case l.wrong != nil:
+		return l.wrong
+	}
+	return checkContext(ctx)
+}
+
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return wrong("the ctx is nil")
+	}
+	return nil
 }
 
 // vacate forgets a term and ends it, in one: whoever sees its end can acquire the lease again at once.

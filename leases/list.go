@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -30,7 +31,7 @@ func (i Info) Held() bool { return i.Remaining > 0 }
 // only reads, one statement on a connection that it dials outside the pool, so that it sees what leases see: past a pooler
 // that is full, where the URL has a direct address.
 func List(ctx context.Context, c *hare.Client) (list []Info, err error) {
-	if err := checkClient(c); err != nil {
+	if err := cmp.Or(checkClient(c), checkContext(ctx)); err != nil {
 		return nil, err
 	}
 	defer func() { err = hare.ErrorFrom(c.Alias(), "", err) }() // the statement is hare's own, and long
@@ -68,10 +69,7 @@ func List(ctx context.Context, c *hare.Client) (list []Info, err error) {
 // fences fail. Its holder learns of it with its next renewal: until then a function that does not fence what it writes
 // goes on beside the next holder's.
 func ForceRelease(ctx context.Context, c *hare.Client, name string, token int64) (holder string, err error) {
-	if err := checkClient(c); err != nil {
-		return "", err
-	}
-	if err := checkName(name); err != nil {
+	if err := cmp.Or(checkClient(c), checkContext(ctx), checkName(name)); err != nil {
 		return "", err
 	}
 	w, g := keeperOf(c).wire, Options{}.filled().guards()

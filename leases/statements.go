@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/serverview"
 )
 
 // The table stands in the schema public whatever the search_path: two processes that look in two schemas would both hold.
@@ -114,20 +115,32 @@ func forceSQL(name string, token int64) []string {
 // the next term from beginning for ever, so that a session without a time-out of its own gets one for this transaction.
 const fenceSQL = `WITH term AS MATERIALIZED (SELECT expires_at FROM ` + table + ` WHERE name = $1 AND holder = $2 AND token = $3 FOR KEY SHARE)
 SELECT (SELECT expires_at > clock_timestamp() FROM term), current_setting('transaction_isolation'),
-	CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN set_config('idle_in_transaction_session_timeout', $4, true) END`
+	CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN set_config('idle_in_transaction_session_timeout', $4, true) END,
+	(SELECT c.system_identifier::pg_catalog.text OPERATOR(pg_catalog.=) $5 AND d.oid::pg_catalog.text OPERATOR(pg_catalog.=) $6
+		FROM pg_catalog.pg_control_system() c, pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())`
 
 // blockersSQL lists who has the table in use: sessions, and prepared transactions, which go by the same virtual
 // transaction as their other locks. Of another role's session it may only be known that it is there.
-const blockersSQL = `SELECT json_agg(DISTINCT coalesce(
-	'prepared transaction ' || p.gid,
-	'server process ' || a.pid || ' (' || concat_ws(', ', coalesce(nullif(a.application_name, ''), 'no name'), a.usename,
-		a.state || ' since ' || date_trunc('second', a.state_change)) || ')'))
-FROM pg_locks t
-LEFT JOIN pg_locks x ON x.locktype = 'transactionid' AND x.virtualtransaction = t.virtualtransaction AND t.pid IS NULL
-LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
-LEFT JOIN pg_stat_activity a ON a.pid = t.pid
-WHERE t.locktype = 'relation' AND t.relation = to_regclass('` + table + `') AND t.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND t.granted AND t.pid IS DISTINCT FROM pg_backend_pid()`
+//
+// The names are read as bytes: those of strangers may be such that this database cannot show them.
+var blockersSQL = `SELECT pg_catalog.json_agg(DISTINCT ` + serverview.Bytes(`coalesce(
+	'prepared transaction ' OPERATOR(pg_catalog.||) p.gid,
+	'server process ' OPERATOR(pg_catalog.||) a.pid::pg_catalog.text OPERATOR(pg_catalog.||) ' (' OPERATOR(pg_catalog.||)
+	pg_catalog.concat_ws(', '::pg_catalog.text, coalesce(nullif(a.application_name, ''), 'no name'), a.usename::pg_catalog.text,
+		a.state OPERATOR(pg_catalog.||) ' since ' OPERATOR(pg_catalog.||) pg_catalog.date_trunc('second', a.state_change)::pg_catalog.text) OPERATOR(pg_catalog.||) ')')`) + `)
+FROM pg_catalog.pg_locks t
+LEFT JOIN pg_catalog.pg_locks x ON x.locktype OPERATOR(pg_catalog.=) 'transactionid' AND x.virtualtransaction OPERATOR(pg_catalog.=) t.virtualtransaction AND t.pid IS NULL
+LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) x.transactionid
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) t.pid
+WHERE t.locktype OPERATOR(pg_catalog.=) 'relation' AND t.relation OPERATOR(pg_catalog.=) pg_catalog.to_regclass('` + table + `')
+	AND t.database OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+	AND t.granted AND t.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()`
+
+// endSQL ends the server process of a name, if it waits for a lock or for its client.
+func endSQL(name string) string {
+	return `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE application_name OPERATOR(pg_catalog.=) ` + backend.Literal(name) +
+		` AND (wait_event_type OPERATOR(pg_catalog.=) 'Lock' OR state OPERATOR(pg_catalog.~~) 'idle in transaction%')`
+}
 
 // guards are what the server watches over while a message's transaction is open. They belong to the transaction, so that
 // they hold behind a pooler. A commit that a crash could undo would let two terms have one token.

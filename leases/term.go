@@ -41,17 +41,48 @@ func newTerm(l *Lease, token int64, start instant) *Term {
 
 // Token is the term's fencing token. It is higher than that of every term of the lease before, and is for systems outside
 // the lease's database: they refuse a request with a token lower than the highest that they have seen.
-func (t *Term) Token() int64 { return t.token }
+func (t *Term) Token() int64 {
+	if t.none() {
+		return 0
+	}
+	return t.token
+}
+
+// none says that nobody has acquired the term: it is nil or a zero value.
+func (t *Term) none() bool { return t == nil || t.lease == nil }
+
+// noTerm is what such a term says.
+func noTerm() error { return wrong("the term is nil or a zero value: an acquisition gives one") }
+
+// ended is a ctx that has ended for a reason.
+func ended(reason error) context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	end(reason)
+	return ctx
+}
 
 // Holder is what the row says of the holder: [Options].Holder and a random part.
-func (t *Term) Holder() string { return t.lease.holder }
+func (t *Term) Holder() string {
+	if t.none() {
+		return ""
+	}
+	return t.lease.holder
+}
 
 // Done is closed when the term is over, which is before its row expires.
-func (t *Term) Done() <-chan struct{} { return t.ctx.Done() }
+func (t *Term) Done() <-chan struct{} {
+	if t.none() {
+		return ended(noTerm()).Done()
+	}
+	return t.ctx.Done()
+}
 
 // Err is nil while the term can be trusted, by the clocks of this instant. Afterwards it is a [*LeaseLostError], or
 // [ErrReleased]. It sends nothing.
 func (t *Term) Err() error {
+	if t.none() {
+		return noTerm()
+	}
 	if left, _ := t.times(); left <= 0 {
 		t.expire()
 	}
@@ -59,8 +90,14 @@ func (t *Term) Err() error {
 }
 
 // Context gives a ctx that ends with the term, or with its parent. In the first case context.Cause gives what [Term.Err]
-// says. The caller must call cancel in the end.
+// says. The caller must call cancel in the end. A nil parent gives a ctx that has ended.
 func (t *Term) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	switch {
+	case t.none():
+		return ended(noTerm()), func() {}
+	case parent == nil:
+		return ended(checkContext(parent)), func() {}
+	}
 	ctx, end := context.WithCancelCause(parent)
 	detach := context.AfterFunc(t.ctx, func() { end(context.Cause(t.ctx)) })
 	return ctx, func() { detach(); end(context.Canceled) }
@@ -82,12 +119,17 @@ func (t *Term) Context(parent context.Context) (ctx context.Context, cancel cont
 // gets [Options].FenceIdleTimeout for this transaction, so that a client that vanished holds nobody up for ever. A nested Atomic that is rolled back takes the lock of a Fence
 // inside it along: fence the outermost one.
 //
-// Errors: a [*LeaseLostError] when the term is over, whereupon the transaction must be rolled back; a
+// Errors: a [*ElsewhereError] in another database than the term's; a [*LeaseLostError] when the term is over, whereupon the transaction must be rolled back; a
 // [*hare.RetryableError] when the snapshot of a transaction above READ COMMITTED is older than the acquisition or the last
 // renewal, so that a new transaction can succeed (transactions.Retries makes one); a [*hare.QueryError] outside such a transaction; else what
 // the database said.
 func (t *Term) Fence(ctx context.Context) error {
-	if !session.In(ctx, t.lease.client.Database()) {
+	switch {
+	case t.none():
+		return noTerm()
+	case ctx == nil:
+		return checkContext(ctx)
+	case !session.In(ctx, t.lease.client.Database()):
 		return wrong("Fence is for a transaction on connection %q, where lease %q is: call it inside transactions.Atomic with its ctx", t.lease.client.Alias(), t.lease.name)
 	}
 	if err := t.Err(); errors.Is(err, ErrReleased) {
@@ -117,22 +159,27 @@ func (t *Term) Fence(ctx context.Context) error {
 // lock locks the term's row in the transaction of ctx. live says that it has not expired, and is nil where there is no such
 // row, as far as the transaction sees, which may look at the database as it was in the past: at a snapshot.
 func (t *Term) lock(ctx context.Context) (live any, snapshot bool, err error) {
+	at := t.lease.keeper.wire.where()
 	idle := strconv.FormatInt(t.lease.opts.FenceIdleTimeout.Milliseconds(), 10)
 	rows, err := session.From(ctx, t.lease.client.Database()).Query(ctx, backend.Call{
-		SQL: fenceSQL, Args: []any{t.lease.name, t.lease.holder, t.token, idle},
+		SQL: fenceSQL, Args: []any{t.lease.name, t.lease.holder, t.token, idle, at.system, at.oid},
 	})
 	if err != nil {
 		return nil, false, t.refused(err)
 	}
 	var isolation any
+	here := false
 	for rows.Next() {
 		values, failed := rows.Values()
 		if err = errors.Join(err, failed); failed == nil {
-			live, isolation = values[0], values[1]
+			live, isolation, here = values[0], values[1], values[3] == true
 		}
 	}
 	if err = errors.Join(err, rows.Close()); err != nil {
 		return nil, false, t.refused(err)
+	}
+	if !here && at != (home{}) {
+		return nil, false, &ElsewhereError{Alias: t.lease.client.Alias()}
 	}
 	return live, isolation == "repeatable read" || isolation == "serializable", nil
 }
@@ -158,6 +205,9 @@ func (t *Term) superseded(ctx context.Context) bool {
 // bounded by two times [Options].StallTimeout besides OnEnd. An error means that the row could not be told; it expires by
 // itself. A term that is over already is left alone: Release then returns nil.
 func (t *Term) Release() error {
+	if t.none() {
+		return noTerm()
+	}
 	if !t.finish(nil) {
 		<-t.ended
 		return nil

@@ -3,13 +3,16 @@ package leases
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/serverview"
 )
 
 const (
@@ -31,6 +34,7 @@ type wire struct {
 	mu     sync.Mutex
 	idle   backend.Conn // kept for the next message, or nil
 	closed bool
+	home   home           // where the leases are, as far as it is known
 	ending sync.WaitGroup // of server processes that were given up
 }
 
@@ -78,7 +82,11 @@ func (w *wire) send(ctx context.Context, g guards, statements ...string) ([]stri
 // sendOn sends the message on a connection.
 func (w *wire) sendOn(ctx context.Context, conn backend.Conn, g guards, statements []string) ([]string, error) {
 	name := "hare_lease:" + strings.ToLower(rand.Text()[:20])
-	message := append(g.begin(name), statements...)
+	message, home := g.begin(name), w.where()
+	if home.oid != "" {
+		message = append(message, home.proveSQL())
+	}
+	message = append(message, statements...)
 	answer, err := conn.Control(ctx, append(message, "COMMIT")...)
 	if err == nil && answer.Tag != "COMMIT" {
 		err = &backend.Error{Message: "the server answered COMMIT with " + answer.Tag, NotDone: true}
@@ -93,11 +101,17 @@ func (w *wire) sendOn(ctx context.Context, conn backend.Conn, g guards, statemen
 	} else if !backend.NotDone(err) {
 		w.end(name)
 	}
-	return nil, hare.ErrorFrom(w.alias, "", err) // the statements have names and tokens in them
+	if err = hare.ErrorFrom(w.alias, "", err); home.oid != "" && backend.SQLState(err) == elsewhereState { // the statements have names and tokens in them
+		err = &ElsewhereError{Alias: w.alias, Err: err}
+	}
+	return nil, err
 }
 
 // end ends, in the background, the server process that works on a message whose answer was given up. It is found by a name
 // that no other message has; a process id may be somebody else's by now. Mostly there is none any more.
+//
+// Only one that waits for a lock or for its client is ended, which another process could hold up for long. One that commits is
+// left alone: where it waits for a synchronous standby, its end would make visible what no standby has.
 func (w *wire) end(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +126,7 @@ func (w *wire) end(name string) {
 			return // the guards on the server end it
 		}
 		defer conn.Release()
-		_, err = conn.Control(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = `+backend.Literal(name))
+		_, err = conn.Control(ctx, endSQL(name))
 		if err != nil {
 			conn.Discard()
 		}
@@ -158,10 +172,14 @@ func (w *wire) close() {
 }
 
 // blockers asks, as well as it can, who has the table in use.
-func (w *wire) blockers(ctx context.Context, g guards) string {
+func (w *wire) blockers(ctx context.Context, g guards) (list []string) {
 	row, err := w.send(ctx, g, blockersSQL)
-	if err != nil || len(row) != 1 {
-		return ""
+	if err != nil || len(row) != 1 || json.Unmarshal([]byte(row[0]), &list) != nil {
+		return nil // nobody is known to block, then
 	}
-	return row[0]
+	for i, form := range list {
+		list[i] = strings.ToValidUTF8(serverview.Text(form), "\uFFFD")
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(list, func(who string) bool { return who == "" }) // it has ended meanwhile
 }

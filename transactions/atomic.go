@@ -14,6 +14,9 @@ import (
 // panics or ends its goroutine. Queries made with the ctx that fn is given join the transaction. Inside another Atomic
 // on the same connection it is a savepoint: an error undoes the inner block only.
 //
+// Name the parameter of fn ctx, so that it shadows the ctx outside: what is written with that one, or on another connection, is no
+// part of the transaction and stays when fn fails.
+//
 // The connection is the default one unless [Using] names another. A block without a statement sends nothing.
 //
 // A statement that failed aborts a PostgreSQL transaction; when fn swallows its error, Atomic rolls back and returns a
@@ -27,6 +30,9 @@ func Atomic(ctx context.Context, fn func(ctx context.Context) error, opts ...Opt
 	if err != nil {
 		return err
 	}
+	if fn == nil {
+		return noFunction("Atomic")
+	}
 	if set.keepDecision {
 		return &hare.QueryError{Reason: "KeepDecision is for Distributed: a transaction on one database has no decision to keep"}
 	}
@@ -34,7 +40,11 @@ func Atomic(ctx context.Context, fn func(ctx context.Context) error, opts ...Opt
 	if err != nil {
 		return err
 	}
-	if outer := session.From(ctx, client.Database()); outer != nil {
+	outer, err := session.Join(ctx, client.Alias(), client.Database())
+	switch {
+	case err != nil:
+		return hare.ErrorFrom(client.Alias(), "", err)
+	case outer != nil:
 		return nested(ctx, client, outer, set, fn)
 	}
 	if err := features.Require(client.Alias(), client.Features(), set.needs()...); err != nil {
@@ -50,6 +60,11 @@ func (s *settings) needs() []features.Flag {
 		flags = append(flags, features.ReadOnlyTransactions)
 	}
 	return flags
+}
+
+// noFunction refuses a call whose function is nil.
+func noFunction(call string) error {
+	return &hare.QueryError{Reason: call + " takes a function, and got nil"}
 }
 
 // clientFor is the client of an alias, "" for the default one.

@@ -36,6 +36,7 @@ type branch struct {
 	worker string // the name of the server process that works on it
 	vote   vote
 	xact   prepared // what it prepared, once vote is votePrepared
+	weak   bool     // its session does not wait until its synchronous standby has what it commits
 }
 
 // require refuses a database without two-phase commit.
@@ -53,14 +54,15 @@ type vote uint8
 
 const (
 	voteNone     vote = iota // still open, or rolled back
-	voteNothing              // nothing ran in it, or it only read: it has no part in the second phase
+	voteNothing              // nothing ran in it: it has no part in the second phase
+	voteRead                 // it only read, and commits when the others do
 	votePrepared             // it waits for the second phase
 	votePossibly             // the answer to PREPARE was lost: it may wait, or may yet come to wait
 )
 
 // String is the vote as a span shows it.
 func (v vote) String() string {
-	return [...]string{voteNone: "none", voteNothing: "nothing to commit", votePrepared: "prepared", votePossibly: "possibly prepared"}[v]
+	return [...]string{voteNone: "none", voteNothing: "nothing to commit", voteRead: "only read", votePrepared: "prepared", votePossibly: "possibly prepared"}[v]
 }
 
 // attempt is a fresh copy of the call, for one run.

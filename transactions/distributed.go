@@ -32,13 +32,21 @@ import (
 // table that hare makes there on first use; it takes part with its own writes like every participant. coordinator may be
 // "" for the default connection.
 //
-// The clients of the handle write in the transaction, and so does every query made with its Context. A database in which
-// nothing ran costs nothing, and one in which only querysets read is not prepared. After fn there are three round trips, whatever the
-// number of participants: prepare, decide, deliver.
+// The clients of the handle write in the transaction, and so does every query made with its Context. The first line of fn is
+// therefore
+//
+//	ctx := d.Context()
+//
+// because a queryset, Client or Atomic with the ctx outside writes past the transaction: that stays when fn fails, and nothing
+// can see it. With the Context nothing can be written elsewhere by mistake: an alias that takes no part is a
+// [*hare.QueryError], for a nested Distributed too. What is to stay whatever happens is written with the ctx outside.
+//
+// A database in which nothing ran costs nothing, and one in which only querysets read is not prepared. After fn there are three
+// round trips, whatever the number of participants: prepare, decide, deliver.
 //
 // Before anything opens, in this order: a [*hare.QueryError] for no participants or for a name given twice, a
 // [*hare.ConfigurationError] for an alias that is not configured, a [*features.UnsupportedError] for a database without
-// two-phase commit, a [*hare.QueryError] for an alias that is already in a transaction of ctx, a
+// two-phase commit, a [*hare.QueryError] for an alias that is already in a transaction of ctx or that ctx is closed to, a
 // [*hare.ConfigurationError] for an alias that a GID cannot carry. Before fn runs: a [*hare.ConfigurationError] for a
 // server that cannot prepare or is a standby, a [*hare.QueryError] for two aliases of one database.
 //
@@ -60,6 +68,9 @@ func Distributed(ctx context.Context, coordinator string, participants []string,
 	}
 	if err := set.fitDistributed(); err != nil {
 		return err
+	}
+	if fn == nil {
+		return noFunction("Distributed")
 	}
 	c, err := validate(ctx, coordinator, participants, set)
 	if err != nil {
@@ -127,7 +138,10 @@ func validate(ctx context.Context, coordinator string, participants []string, se
 		}
 	}
 	for _, b := range c.branches {
-		if session.In(ctx, b.db) {
+		switch level, err := session.Join(ctx, b.alias, b.db); {
+		case err != nil:
+			return nil, hare.ErrorFrom(b.alias, "", err)
+		case level != nil && !level.Over():
 			return nil, &hare.QueryError{Reason: fmt.Sprintf("%q is already in an open transaction of this context: a distributed transaction opens its own, so call it outside", b.alias)}
 		}
 	}

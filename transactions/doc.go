@@ -2,7 +2,7 @@
 // databases so that each keeps its write or none does, and [Recover], which finishes what a crash left.
 //
 // The open transaction travels in the ctx: every query that the function makes with the ctx it is given, on the same
-// connection, joins it. A nested Atomic is a savepoint. Nothing is sent before the first statement.
+// connection, joins it; one that is made with the ctx outside does not. A nested Atomic is a savepoint. Nothing is sent before the first statement.
 //
 // A COMMIT has three results, and the errors keep them apart; [OutcomeOf] tells which it was. Nothing whose outcome is
 // unknown is ever run again by hare.

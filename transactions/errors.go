@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // Outcome is what became of a transaction, as far as its error tells.
@@ -130,11 +132,19 @@ type PartiallyCommittedError struct {
 
 // Error names the transaction, each pending participant and the next command.
 func (e *PartiallyCommittedError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	return fmt.Sprintf("distributed transaction %s is committed, but not yet on %s; run: %s", e.XID, describe(e.Pending), finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the causes.
-func (e *PartiallyCommittedError) Unwrap() []error { return causes(e.Pending) }
+func (e *PartiallyCommittedError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
+	return causes(e.Pending)
+}
 
 // CommitAmbiguousError says that the answer to the deciding COMMIT was lost and that the coordinator's database could not
 // be asked within the time limit. Every participant stays prepared, so that nothing can contradict the decision; as soon
@@ -150,12 +160,20 @@ type CommitAmbiguousError struct {
 
 // Error names the transaction, its databases and the next command.
 func (e *CommitAmbiguousError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	return fmt.Sprintf("distributed transaction %s: it is not known whether %q has committed it (%v); prepared on %s; when %q answers again run: %s",
 		e.XID, e.Coordinator, e.Err, strings.Join(e.Participants, ", "), e.Coordinator, finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the cause.
-func (e *CommitAmbiguousError) Unwrap() error { return e.Err }
+func (e *CommitAmbiguousError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // MixedOutcomeError says that a transaction was decided as committed and that the participants in RolledBack lost their
 // part all the same: somebody rolled their prepared transaction back by hand, or the server lost it. Nothing can repair
@@ -169,6 +187,9 @@ type MixedOutcomeError struct {
 
 // Error names the transaction, the participants that lost their part, and the command for when they are repaired.
 func (e *MixedOutcomeError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	text := fmt.Sprintf("distributed transaction %s is committed on %q, but was rolled back by somebody else on %s", e.XID, e.Coordinator, describe(e.RolledBack))
 	if len(e.Pending) > 0 {
 		text += "; not yet committed on " + describe(e.Pending)
@@ -178,6 +199,9 @@ func (e *MixedOutcomeError) Error() string {
 
 // Unwrap gives the causes.
 func (e *MixedOutcomeError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
 	return append(causes(e.RolledBack), causes(e.Pending)...)
 }
 
@@ -194,12 +218,20 @@ type RollbackPendingError struct {
 
 // Error gives the reason, the participants and the next command.
 func (e *RollbackPendingError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	return fmt.Sprintf("%v (distributed transaction %s is rolled back, but may still be prepared on %s; run: %s)",
 		e.Err, e.XID, describe(e.Pending), finishCommand(e.Coordinator))
 }
 
 // Unwrap gives the reason of the rollback and the causes of what is pending.
-func (e *RollbackPendingError) Unwrap() []error { return append([]error{e.Err}, causes(e.Pending)...) }
+func (e *RollbackPendingError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
+	return append([]error{e.Err}, causes(e.Pending)...)
+}
 
 func isRollbackPending(err error) bool {
 	if err == nil {
@@ -219,6 +251,9 @@ type AbortError struct {
 
 // Error gives the reason and the transaction.
 func (e *AbortError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	if e.XID == "" {
 		return fmt.Sprintf("%v (the transaction in which this happened is rolled back)", e.Err)
 	}
@@ -226,7 +261,12 @@ func (e *AbortError) Error() string {
 }
 
 // Unwrap gives the reason.
-func (e *AbortError) Unwrap() error { return e.Err }
+func (e *AbortError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // CommitUnknownError says that the answer to the COMMIT of [Atomic] was lost, or to that of [Distributed] when no participant
 // had anything to commit: the connection broke, or the time limit ended, after it was sent. The transaction is either kept whole or not at all, and the database alone knows. Look there
@@ -239,11 +279,19 @@ type CommitUnknownError struct {
 
 // Error names the connection and the cause.
 func (e *CommitUnknownError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	return fmt.Sprintf("the answer to COMMIT on %q was lost, so %s may or may not be committed: look before running it again: %v", e.Alias, theTransaction(e.XID), e.Err)
 }
 
 // Unwrap gives the cause.
-func (e *CommitUnknownError) Unwrap() error { return e.Err }
+func (e *CommitUnknownError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // HookError carries what hooks returned. Hooks run after the transaction has ended and never change how: Committed says
 // which end it was. Every hook has run.
@@ -255,6 +303,9 @@ type HookError struct {
 
 // Error gives the errors of the hooks.
 func (e *HookError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	end := "rolled back"
 	if e.Committed {
 		end = "committed"
@@ -263,7 +314,12 @@ func (e *HookError) Error() string {
 }
 
 // Unwrap gives the errors of the hooks.
-func (e *HookError) Unwrap() []error { return e.Errs }
+func (e *HookError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
+	return e.Errs
+}
 
 // theTransaction names a transaction in a sentence.
 func theTransaction(xid string) string {
@@ -275,12 +331,12 @@ func theTransaction(xid string) string {
 
 // finishCommand finishes whatever is left of a coordinator's transactions.
 func finishCommand(coordinator string) string {
-	return "hare distributed-recover --coordinator " + coordinator + " --finish"
+	return plaintext.Command("hare", "distributed-recover", "--coordinator", coordinator, "--finish")
 }
 
 // forgetCommand tells what giving a transaction up would mean, and how to do it.
 func forgetCommand(coordinator, xid string) string {
-	return "hare distributed-recover --coordinator " + coordinator + " --forget " + xid
+	return plaintext.Command("hare", "distributed-recover", "--coordinator", coordinator, "--forget", xid)
 }
 
 // nextCommand is what an operator runs after an end that leaves something; empty where there is nothing to run.

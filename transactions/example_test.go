@@ -184,6 +184,7 @@ func ExampleDistributed_refused() {
 	defer done()
 
 	err := transactions.Distributed(ctx, "bank", []string{"archive"}, func(d *hare.Distributed) error {
+		ctx := d.Context()
 		return Accounts.Using(d.Coordinator()).Create(ctx, &Account{Owner: "R-1"})
 	})
 	var unsupported *features.UnsupportedError

@@ -29,71 +29,184 @@ var (
 	errOtherServer = errors.New("the connection leads to another database")
 )
 
-// finishPrepared sends COMMIT PREPARED or ROLLBACK PREPARED.
+// finishPrepared sends COMMIT PREPARED or ROLLBACK PREPARED. errGone is what the database said that answered, whichever it
+// was: see [fate].
 func finishPrepared(ctx context.Context, conn backend.Conn, verb, gid string) error {
-	_, err := conn.Control(ctx, verb+" PREPARED "+backend.Literal(gid))
+	statement := verb + " PREPARED " + backend.Literal(gid)
+	_, err := conn.Control(ctx, statement)
+	switch backend.SQLState(err) {
+	case "42704":
+		return errGone
+	case "42501":
+		return finishAsOwner(ctx, conn, gid, statement, err)
+	}
+	return err
+}
+
+// finishAsOwner finishes a transaction that another role has prepared, as that role, where the session may become it. Behind
+// a pooler that gives each transaction another session it cannot, and the refusal stays.
+func finishAsOwner(ctx context.Context, conn backend.Conn, gid, statement string, refusal error) error {
+	answer, err := conn.Control(ctx, `SELECT owner FROM pg_catalog.pg_prepared_xacts WHERE gid OPERATOR(pg_catalog.=) `+backend.Literal(gid)+
+		` AND database OPERATOR(pg_catalog.=) pg_catalog.current_database()`)
+	if err != nil || len(answer.Row) != 1 || answer.Row[0] == "" {
+		return refusal
+	}
+	become := backend.Call{SQL: "SET ROLE " + backend.Literal(answer.Row[0]), Session: "SET", Lasting: true}
+	if _, err := conn.Exec(ctx, become); err != nil {
+		return refusal
+	}
+	_, err = conn.Control(ctx, statement)
+	if _, back := conn.Control(ctx, "RESET ROLE"); back != nil {
+		conn.Discard()
+	}
 	if backend.SQLState(err) == "42704" {
 		return errGone
 	}
 	return err
 }
 
-// endSQL asks what became of a transaction: "committed", "aborted", "in progress", or NULL when it is too long ago for the
-// server to know; and on which timeline the server is, which changes whenever a standby is promoted or a backup restored
-// to some point in time (PostgreSQL documentation, Timelines).
-func endSQL(xact string) string {
-	return fmt.Sprintf(`SELECT pg_xact_status(%s::xid8), %s`, backend.Literal(xact), timelineSQL)
+// fate is what a database says of a transaction that was prepared.
+type fate struct {
+	prepared bool   // it still is
+	workers  bool   // a server process is at work that may be preparing it
+	status   string // "committed", "aborted", "in progress", or empty when it is too long ago for the server to know
+	timeline string
 }
 
-const timelineSQL = `left(pg_walfile_name(pg_current_wal_lsn()), 8)`
+const timelineSQL = `pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8)`
+
+// readFate asks all of it in one message, which fails in any other database than that of p: a pooler may lead each message
+// elsewhere, and "there is no such prepared transaction" says something only of the database that says it.
+func readFate(ctx context.Context, conn backend.Conn, p prepared, worker string) (fate, error) {
+	status := "NULL"
+	if p.XactID != "" {
+		status = "pg_catalog.pg_xact_status(" + backend.Literal(p.XactID) + "::pg_catalog.xid8)"
+	}
+	ask := `SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_xacts x WHERE x.gid OPERATOR(pg_catalog.=) ` + backend.Literal(p.GID) + `
+	AND x.database OPERATOR(pg_catalog.=) pg_catalog.current_database()), EXISTS (SELECT ` + workersSQL(worker) + `), ` + status + `, ` + timelineSQL
+	row, err := askThere(ctx, conn, p.identity, ask)
+	if err != nil {
+		return fate{}, err
+	}
+	if len(row) != 4 {
+		return fate{}, fmt.Errorf("the server answered what became of it with %d columns", len(row))
+	}
+	return fate{prepared: row[0] == "t", workers: row[1] == "t", status: row[2], timeline: row[3]}, nil
+}
+
+// askThere runs statements in a transaction of one message, and only in the database that is meant: anywhere else the error is
+// errOtherServer. It returns the first row.
+func askThere(ctx context.Context, conn backend.Conn, there identity, statements ...string) ([]string, error) {
+	message := []string{beginWrite, pinned}
+	if there.System != "" {
+		message = append(message, `SELECT FROM `+thisDatabase+` WHERE `+isThisDatabase+
+			` AND c.system_identifier::pg_catalog.text OPERATOR(pg_catalog.=) `+backend.Literal(there.System)+
+			` AND d.oid::pg_catalog.text OPERATOR(pg_catalog.=) `+backend.Literal(there.OID)+
+			` HAVING 1 OPERATOR(pg_catalog./) pg_catalog.count(*) OPERATOR(pg_catalog.<) 0`) // no row, or division_by_zero
+	}
+	answer, err := conn.Control(ctx, append(append(message, statements...), "COMMIT")...)
+	if err == nil {
+		return answer.Row, nil
+	}
+	if conn.Status() != backend.StatusClosed {
+		_, _ = conn.Control(ctx, "ROLLBACK")
+	}
+	if backend.SQLState(err) != "22012" {
+		return nil, err
+	}
+	is := "another one"
+	if now, err := ask(ctx, "", conn); err == nil {
+		is = now.identity.String()
+	}
+	return nil, fmt.Errorf("%w: %s, and it was %s", errOtherServer, is, there)
+}
+
+// confirm waits until the server's log is durable up to now, by the word of its synchronous standby if there is one: what was
+// seen to be committed cannot be undone by a failover any more. A transaction of its own that has an id does that.
+func confirm(ctx context.Context, conn backend.Conn, there identity) error {
+	_, err := askThere(ctx, conn, there, "SET LOCAL synchronous_commit = on", "SELECT pg_catalog.pg_current_xact_id()")
+	return err
+}
 
 // gone finds out how a transaction ended that was prepared and is not there any more, its decision being to commit: nil
-// says that it was committed.
+// says that it was committed, and durably.
 //
 // A server that has lost the transaction gives its id to another one sooner or later, whose end says nothing about ours.
-// Before that it does not know the id at all. Afterwards only the timeline tells, so on another one than that of the
-// PREPARE nothing but "aborted" is believed: that is certain to be a loss, whoever had the id.
+// Before that it does not know the id at all. Afterwards only the timeline tells, which changes whenever a standby is
+// promoted or a backup restored to some point in time (PostgreSQL documentation, Timelines), so on another one than that of
+// the PREPARE nothing but "aborted" is believed: that is certain to be a loss, whoever had the id.
 func gone(ctx context.Context, conn backend.Conn, p prepared) error {
-	if p.XactID == "" {
-		return nil
-	}
-	answer, err := conn.Control(ctx, endSQL(p.XactID))
+	f, err := readFate(ctx, conn, p, "")
 	switch {
 	case backend.SQLState(err) == "22023": // "transaction ID is in the future"
 		return errLost
 	case err != nil:
 		return err
-	case len(answer.Row) != 2:
-		return errAtWork
-	}
-	status, timeline := answer.Row[0], answer.Row[1]
-	switch {
-	case status == "aborted":
+	case f.prepared:
+		return errAtWork // the server that was asked to commit it was another one
+	case p.XactID == "":
+		return confirm(ctx, conn, p.identity)
+	case f.status == "aborted":
 		return errRolledBack
-	case p.Timeline != "" && p.Timeline != timeline:
+	case p.Timeline != "" && p.Timeline != f.timeline:
 		return errFailedOver
-	case status == "in progress":
+	case f.status == "in progress":
 		return errAtWork // somebody is committing it at this moment
-	case status == "":
+	case f.status == "":
 		return errTooOld
 	}
-	return nil
+	return confirm(ctx, conn, p.identity)
 }
 
 // commitDecided commits a prepared transaction whose decision is durable. One that is gone was finished by somebody else,
-// who can only have committed it, unless a hand has interfered or its server has lost it.
-func commitDecided(ctx context.Context, conn backend.Conn, p prepared) error {
+// who can only have committed it, unless a hand has interfered or its server has lost it. weak says that the session does not
+// wait until its synchronous standby has the COMMIT PREPARED, which has no transaction in which that could be asked for.
+func commitDecided(ctx context.Context, conn backend.Conn, p prepared, weak bool) error {
 	err := finishPrepared(ctx, conn, "COMMIT", p.GID)
-	if errors.Is(err, errGone) && p.XactID != "" {
+	switch {
+	case err == nil && !weak:
+		return nil
+	case err == nil, errors.Is(err, backend.ErrUnreplicated):
+		p.Timeline = "" // it was there a moment ago
 		return gone(ctx, conn, p)
+	case !errors.Is(err, errGone):
+		return err
 	}
-	return err
+	if failed := gone(ctx, conn, p); failed != nil || p.XactID != "" {
+		return failed
+	}
+	return errGone
+}
+
+// rollBackPrepared rolls a prepared transaction back that is not decided and never will be. errGone says that its database,
+// and no other, has nothing of it; worker is the name of the server processes that may yet prepare it, or empty.
+func rollBackPrepared(ctx context.Context, conn backend.Conn, p prepared, worker string) error {
+	err := finishPrepared(ctx, conn, "ROLLBACK", p.GID)
+	if !errors.Is(err, errGone) {
+		return err
+	}
+	p.XactID = "" // how it ended is clear
+	f, err := readFate(ctx, conn, p, worker)
+	switch {
+	case err != nil:
+		return err
+	case f.prepared || f.workers:
+		return errAtWork
+	}
+	return errGone
+}
+
+// workersSQL, what follows SELECT, finds the server processes of this login role that work under a name. Strangers may have
+// sessions of the same name.
+func workersSQL(name string) string {
+	return `pid FROM pg_catalog.pg_stat_activity a WHERE a.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND a.usename OPERATOR(pg_catalog.=) SESSION_USER
+	AND a.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid() AND a.application_name OPERATOR(pg_catalog.=) ` + backend.Literal(name) + ` AND ` + backend.Literal(name) + ` OPERATOR(pg_catalog.<>) ''`
 }
 
 // terminateWorkers ends the server processes that still work on a distributed transaction, and returns errAtWork until
 // there are none: a PREPARE that comes too late must not leave a prepared transaction behind.
 func terminateWorkers(ctx context.Context, conn backend.Conn, application string) error {
-	answer, err := conn.Control(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = `+backend.Literal(application))
+	answer, err := conn.Control(ctx, `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(w.pid)) FROM (SELECT `+workersSQL(application)+`) w`)
 	if err != nil {
 		return err
 	}
@@ -105,12 +218,16 @@ func terminateWorkers(ctx context.Context, conn backend.Conn, application string
 
 // commitPrepared is the branch's second phase after a decision to commit.
 func (b *branch) commitPrepared(ctx context.Context, conn backend.Conn) error {
-	return commitDecided(ctx, conn, b.xact)
+	return commitDecided(ctx, conn, b.xact, b.weak)
 }
 
 // rollbackPrepared is the branch's second phase when there is no decision and never will be.
 func (b *branch) rollbackPrepared(ctx context.Context, conn backend.Conn) error {
-	if err := finishPrepared(ctx, conn, "ROLLBACK", b.gid); !errors.Is(err, errGone) {
+	p := b.xact
+	if b.vote != votePrepared {
+		p = prepared{GID: b.gid, identity: b.server.identity}
+	}
+	if err := rollBackPrepared(ctx, conn, p, b.worker); !errors.Is(err, errGone) {
 		return err
 	}
 	return nil // recovery was faster
@@ -199,5 +316,6 @@ func (b *branch) once(ctx context.Context, act func(context.Context, backend.Con
 	case is.standby:
 		return is.fit(b.alias, false)
 	}
+	b.weak = is.weak
 	return act(try, conn)
 }

@@ -14,6 +14,9 @@ import (
 //
 // Where no transaction is open, fn runs at once and its error is returned. The option [Using] names the connection.
 func OnCommit(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
+	if fn == nil {
+		return noFunction("OnCommit")
+	}
 	level, err := openLevel(ctx, opts)
 	if err != nil {
 		return err
@@ -28,6 +31,9 @@ func OnCommit(ctx context.Context, fn func(ctx context.Context) error, opts ...O
 // registered. It is dropped when the transaction commits, and does not run when nobody knows the outcome. Where no
 // transaction is open it is a [*hare.QueryError]. The option [Using] names the connection.
 func OnRollback(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
+	if fn == nil {
+		return noFunction("OnRollback")
+	}
 	level, err := openLevel(ctx, opts)
 	if err != nil {
 		return err
@@ -47,7 +53,8 @@ func openLevel(ctx context.Context, opts []Option) (*session.Level, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session.From(ctx, client.Database()), nil
+	level, err := session.Join(ctx, client.Alias(), client.Database())
+	return level, hare.ErrorFrom(client.Alias(), "", err)
 }
 
 // runHooks runs every hook, also after one that fails or panics, and returns what failed. A panic goes on when the

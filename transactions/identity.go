@@ -32,11 +32,18 @@ type server struct {
 	slots       int    // max_prepared_transactions
 	standby     bool   // pg_is_in_recovery()
 	version     int    // server_version_num
+	weak        bool   // the session does not wait until its synchronous standby has what it commits
 	coordinator string // the id that the database gave itself as a coordinator; empty when it is only a participant
 }
 
-const identitySQL = `SELECT c.system_identifier, d.oid, d.datname, current_setting('max_prepared_transactions'), pg_is_in_recovery(), current_setting('server_version_num')
-FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+// thisDatabase and isThisDatabase, FROM and WHERE, are the row that says what database answers.
+const (
+	thisDatabase   = `pg_catalog.pg_control_system() c, pg_catalog.pg_database d`
+	isThisDatabase = `d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()`
+)
+
+const identitySQL = `SELECT c.system_identifier, d.oid, d.datname, pg_catalog.current_setting('max_prepared_transactions'), pg_catalog.pg_is_in_recovery(),
+	pg_catalog.current_setting('server_version_num'), ` + leavesStandby + ` FROM ` + thisDatabase + ` WHERE ` + isThisDatabase
 
 // ask learns what the database behind a connection is. The connection must be idle.
 func ask(ctx context.Context, alias string, conn backend.Conn) (server, error) {
@@ -47,7 +54,7 @@ func ask(ctx context.Context, alias string, conn backend.Conn) (server, error) {
 	if err != nil {
 		return server{}, hare.ErrorFrom(alias, identitySQL, err)
 	}
-	if len(answer.Row) != 6 {
+	if len(answer.Row) != 7 {
 		return server{}, &hare.ConfigurationError{Alias: alias, Reason: "the server does not say what it is (pg_control_system)"}
 	}
 	slots, err := strconv.Atoi(answer.Row[3])
@@ -63,13 +70,14 @@ func ask(ctx context.Context, alias string, conn backend.Conn) (server, error) {
 		slots:    slots,
 		standby:  answer.Row[4] == "t",
 		version:  version,
+		weak:     answer.Row[6] == "t",
 	}, nil
 }
 
 // noPostgreSQL is the refusal of a server that speaks PostgreSQL's protocol and is something else.
 func noPostgreSQL(ctx context.Context, alias string, conn backend.Conn, cause error) error {
 	product := "an unknown product"
-	if answer, err := conn.Control(ctx, "SELECT version()"); err == nil && len(answer.Row) == 1 {
+	if answer, err := conn.Control(ctx, "SELECT pg_catalog.version()"); err == nil && len(answer.Row) == 1 {
 		product = answer.Row[0]
 	}
 	return &hare.ConfigurationError{Alias: alias, Err: cause, Reason: fmt.Sprintf(

@@ -160,7 +160,10 @@ func (s *settings) timeout(name string, d time.Duration) time.Duration {
 // read applies the options over the defaults.
 func read(opts []Option) (*settings, error) {
 	s := &settings{phases: Phases{Prepare: slowPhase, Decide: slowPhase, Deliver: quickPhase, Rollback: quickPhase}}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			return nil, nilOption(i)
+		}
 		opt(s)
 	}
 	if s.logger == nil {
@@ -168,6 +171,9 @@ func read(opts []Option) (*settings, error) {
 	}
 	return s, s.invalid
 }
+
+// nilOption refuses an option that is nil, by its place.
+func nilOption(i int) error { return &hare.QueryError{Reason: fmt.Sprintf("option %d is nil", i+1)} }
 
 // session are the settings as the session takes them.
 func (s *settings) session() session.Options {

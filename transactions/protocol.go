@@ -69,20 +69,23 @@ func (b *branch) prepare(ctx context.Context) error {
 		return nil
 	}
 	if !b.tx.Wrote() {
-		if read, err := b.commitReader(ctx); read || err != nil {
+		if read, err := b.onlyRead(ctx); read || err != nil {
 			return err
 		}
 	}
 	if err := b.rename(ctx); err != nil {
 		return err
 	}
-	row, outcome, err := b.tx.Prepare(ctx, xactSQL, "PREPARE TRANSACTION "+backend.Literal(b.gid))
+	// What is prepared belongs to the role of the session, and is as durable as the decision that will follow.
+	statements := append(slices.Clone(ownRole), xactSQL, "PREPARE TRANSACTION "+backend.Literal(b.gid))
+	row, outcome, err := b.tx.Prepare(ctx, statements...)
 	switch outcome {
 	case session.Done:
 		b.vote = votePrepared
 		b.xact = prepared{Alias: b.alias, GID: b.gid, identity: b.server.identity}
-		if len(row) == 5 {
+		if len(row) == 7 {
 			b.xact.XactID, b.xact.identity, b.xact.Timeline = row[0], identity{System: row[1], OID: row[2], Name: row[3]}, row[4]
+			b.weak = row[5] == "t" || b.server.weak
 		}
 		return nil
 	case session.Unknown:
@@ -93,25 +96,25 @@ func (b *branch) prepare(ctx context.Context) error {
 }
 
 // xactSQL is what the row of the decision keeps of a participant: by its transaction id "gone" can be told from
-// "committed" (PostgreSQL documentation, System Information Functions).
-const xactSQL = `SELECT pg_current_xact_id(), c.system_identifier, d.oid, d.datname, ` + timelineSQL + `
-FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+// "committed" (PostgreSQL documentation, System Information Functions). It also says whether the session waits for its
+// synchronous standby, and makes this transaction wait.
+const xactSQL = `SELECT pg_catalog.pg_current_xact_id(), c.system_identifier, d.oid, d.datname, ` + timelineSQL + `, s.weak,
+	CASE WHEN s.raised THEN ` + raise + ` END
+FROM (SELECT ` + leavesStandby + ` AS weak, ` + tooWeak + ` AS raised OFFSET 0) s, ` + thisDatabase + ` WHERE ` + isThisDatabase
 
-// commitReader commits a branch that certainly wrote nothing: it has no transaction id. Its part cannot be undone because
-// there is none.
-func (b *branch) commitReader(ctx context.Context) (done bool, err error) {
-	answer, err := b.tx.Conn().Control(ctx, `SELECT pg_current_xact_id_if_assigned()`)
+// onlyRead finds out whether a branch certainly wrote nothing: it has no transaction id. It is not prepared then, and commits
+// after the decision: what a function in it has sent with NOTIFY must not go out before. At SERIALIZABLE it is prepared
+// all the same, because there a COMMIT may still be refused.
+func (b *branch) onlyRead(ctx context.Context) (bool, error) {
+	const ask = `SELECT pg_catalog.pg_current_xact_id_if_assigned(), pg_catalog.current_setting('transaction_isolation')`
+	answer, err := b.tx.Conn().Control(ctx, ask)
 	if err != nil {
-		return false, hare.ErrorFrom(b.alias, "SELECT pg_current_xact_id_if_assigned()", err)
+		return false, hare.ErrorFrom(b.alias, ask, err)
 	}
-	if len(answer.Row) != 1 || answer.Row[0] != "" {
+	if len(answer.Row) != 2 || answer.Row[0] != "" || answer.Row[1] == string(Serializable) {
 		return false, nil
 	}
-	outcome, err := b.tx.Commit(ctx)
-	if outcome != session.Done {
-		return false, hare.ErrorFrom(b.alias, "COMMIT", err)
-	}
-	b.vote = voteNothing
+	b.vote = voteRead
 	return true, nil
 }
 
@@ -131,7 +134,7 @@ func (b *branch) explain(ctx context.Context, err error) error {
 		forget(b.db)
 		return noSlots(b.alias, err)
 	}
-	used, asking := b.tx.Conn().Control(ctx, `SELECT count(*) FROM pg_prepared_xacts`)
+	used, asking := b.tx.Conn().Control(ctx, `SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_xacts`)
 	if asking != nil || len(used.Row) != 1 {
 		return err
 	}
@@ -158,7 +161,7 @@ func (c *call) decide(ctx context.Context) (outcome session.Outcome, err error) 
 		if err != nil {
 			return session.NotDone, err
 		}
-		decision = []string{durable, insert}
+		decision = append(slices.Clone(ownRole), durable, insert)
 	}
 	err = c.part(inTime, c.coordinator, phaseDecide, func(ctx context.Context) (err error) {
 		outcome, err = c.coordinator.tx.Commit(ctx, decision...) // THE POINT OF NO RETURN
@@ -178,10 +181,13 @@ func (c *call) rejected(err error) error {
 	case answer.SQLState == "23505" && answer.Table == "hare_distributed_decisions":
 		return &hare.TransactionError{Alias: c.coordinator.alias, Err: err,
 			Reason: "recovery took this call for dead and has rolled it back before it was decided; it may be run again (recover with a larger --older-than to leave slow calls alone)"}
-	case answer.SQLState == "23502" && answer.Table == "hare_distributed_decisions":
+	case notThere(err):
 		forget(c.coordinator.db) // the next call asks anew
 		return &hare.TransactionError{Alias: c.coordinator.alias, Err: err, Reason: "its connection led to " + c.coordinator.server.String() +
 			" before, and leads to another database now, which does not know this coordinator: nothing is decided there"}
+	case answer.SQLState == "22012": // division_by_zero: see insertDecision
+		return &hare.TransactionError{Alias: c.coordinator.alias, Err: err, Reason: "the decision did not get into " + decisionsTable +
+			", so that nothing is decided: a trigger on the table has dropped its row; take it away (hare doctor names it)"}
 	case answer.SQLState == "42P01":
 		forget(c.coordinator.db) // the tables were dropped: the next call makes them again
 	}
@@ -220,7 +226,7 @@ func (c *call) fence(ctx context.Context) (committed bool, err error) {
 	defer cancel()
 	err = c.part(inTime, c.coordinator, phaseFence, func(ctx context.Context) error {
 		return c.coordinator.retry(ctx, "fence", func(ctx context.Context, conn backend.Conn) (err error) {
-			committed, err = fence(ctx, conn, c.xid, c.coordinator.alias, fenceWait(ctx))
+			committed, err = fence(ctx, conn, c.xid, c.coordinator.alias, c.coordinator.server.coordinator, fenceWait(ctx))
 			return err
 		})
 	})
@@ -266,16 +272,25 @@ func (c *call) deliver(ctx context.Context) error {
 	return join(err, c.runHooks(ctx, true, hooks))
 }
 
-// commitAll commits every participant that is prepared, and says what came of each.
+// commitAll commits every participant that is prepared, and says what came of each. Those that only read end beside them;
+// nothing of theirs can be lost but what they would have notified.
 func (c *call) commitAll(ctx context.Context) (waiting []*branch, errs []error) {
 	ctx, done := c.phase(ctx, phaseDeliver)
 	defer func() { done(firstError(errs)) }()
 	inTime, cancel := bounded(ctx, c.set.phases.Deliver)
 	defer cancel()
 	waiting = c.having(votePrepared)
-	return waiting, together(waiting, func(b *branch) error {
-		return c.part(inTime, b, phaseDeliver, func(ctx context.Context) error { return b.persist(ctx, "COMMIT PREPARED", b.commitPrepared) })
+	all := append(slices.Clone(waiting), c.having(voteRead)...)
+	errs = together(all, func(b *branch) error {
+		return c.part(inTime, b, phaseDeliver, func(ctx context.Context) error {
+			if b.vote == voteRead {
+				_, err := b.tx.Commit(ctx)
+				return hare.ErrorFrom(b.alias, "COMMIT", err)
+			}
+			return b.persist(ctx, "COMMIT PREPARED", b.commitPrepared)
+		})
 	})
+	return waiting, errs[:len(waiting)]
 }
 
 // rollBack ends a transaction of which nothing has been prepared.
@@ -319,7 +334,7 @@ func (b *branch) undo(ctx context.Context) error {
 		return b.persist(ctx, "ROLLBACK PREPARED", b.rollbackPrepared)
 	case votePossibly:
 		return b.persist(ctx, "ROLLBACK PREPARED", b.rollbackPossiblyPrepared)
-	case voteNone:
+	case voteNone, voteRead:
 		_ = b.tx.Rollback(ctx) // a server that cannot be told finds the connection gone
 	}
 	return nil

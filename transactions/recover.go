@@ -73,6 +73,7 @@ type recovery struct {
 
 	alias     string
 	id        string       // of the coordinator's database
+	is        server       // what that is
 	conn      backend.Conn // to it
 	found     []*found     // the other databases
 	decisions map[string]*decision
@@ -132,7 +133,7 @@ func (r *recovery) meet(ctx context.Context, client *hare.Client) error {
 		conn.Release()
 		return err
 	}
-	r.conn = conn
+	r.conn, r.is = conn, is
 	return nil
 }
 

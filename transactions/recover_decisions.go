@@ -114,7 +114,13 @@ const resolveSQL = `UPDATE ` + decisionsTable + ` SET resolved_at = clock_timest
 func (r *recovery) resolve(ctx context.Context) error {
 	var complete []any
 	for _, d := range r.decisions {
-		if !d.commit || d.resolved || !r.verified(ctx, d) {
+		if !d.commit || d.resolved {
+			continue
+		}
+		if !r.verified(ctx, d) {
+			if !r.young(d.age, false) {
+				r.report.Undelivered++
+			}
 			continue
 		}
 		d.complete = true
@@ -173,10 +179,7 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has 
 		r.missing(d, p)
 		return WritesUnknown, false
 	}
-	for _, e := range f.prepared {
-		if e.GID != p.GID {
-			continue
-		}
+	if e := f.holding(p.GID); e != nil {
 		switch e.State {
 		case StateDone, StateGone:
 			return WritesCommitted, true
@@ -188,10 +191,9 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has 
 	if p.XactID == "" {
 		return WritesUnknown, true
 	}
-	inTime, cancel := context.WithTimeout(ctx, r.participantTime)
-	defer cancel()
+	f, err := r.overAny(ctx, f, func(ctx context.Context, f *found) error { return gone(ctx, f.conn, p) })
 	e := Entry{XID: d.xid, Alias: f.alias, GID: p.GID, Age: d.age, Action: ActionNone}
-	switch err := gone(inTime, f.conn, p); {
+	switch {
 	case err == nil:
 		return WritesCommitted, true
 	case errors.Is(err, errRolledBack):
@@ -210,8 +212,7 @@ func (r *recovery) verifyOne(ctx context.Context, d *decision, p prepared) (has 
 
 // lost notes that a database that answered before does not answer any more.
 func (r *recovery) lost(f *found, err error) {
-	known := slices.ContainsFunc(r.report.Unreachable, func(u Unreachable) bool { return u.Alias == f.alias })
-	if !known {
+	if r.unreachable(f.alias) == nil {
 		r.report.Unreachable = append(r.report.Unreachable, Unreachable{Alias: f.alias, Err: hare.ErrorFrom(f.alias, "SELECT pg_xact_status", err)})
 	}
 }
@@ -227,19 +228,24 @@ func (r *recovery) databaseOf(p prepared) *found {
 	return named
 }
 
+// holding finds what a database holds prepared, over whichever of its aliases.
+func (f *found) holding(gid string) *Entry {
+	for _, same := range f.same {
+		for _, e := range same.prepared {
+			if e.GID == gid {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
 // missing reports a participant that no reached connection leads to. One that is merely unreachable has its own line.
 func (r *recovery) missing(d *decision, p prepared) {
 	if r.young(d.age, false) {
 		r.report.Young++
 		r.soon = true
 		return
-	}
-	for _, u := range r.report.Unreachable {
-		if u.Alias == p.Alias {
-			r.report.Entries = append(r.report.Entries, Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionCommit, State: StateFailed, Err: u.Err,
-				Reason: "the decision to commit is durable, but its database does not answer"})
-			return
-		}
 	}
 	e := Entry{XID: d.xid, Alias: p.Alias, GID: p.GID, Age: d.age, Action: ActionNone, State: StateFailed, Err: errOtherServer}
 	e.Reason = fmt.Sprintf("the decision to commit is durable, but no configured connection leads to its database, %s; configured are %s", p.identity, r.describeAliases())
@@ -248,9 +254,27 @@ func (r *recovery) missing(d *decision, p prepared) {
 		case f.is.identity.same(p.identity): // a standby of it, or databaseOf would have found it
 			e.Alias, e.Err = f.alias, f.is.fit(f.alias, false)
 			e.Reason = fmt.Sprintf("the decision to commit is durable, but %q leads to a standby of its database: connect to the primary", f.alias)
+			r.report.Entries = append(r.report.Entries, e)
+			return
 		case f.alias == p.Alias:
 			e.Reason = fmt.Sprintf("the decision to commit is durable, but %q leads to %s, and the transaction was prepared in %s", p.Alias, f.is.identity, p.identity)
 		}
 	}
+	if u := r.unreachable(p.Alias); u != nil && !r.reached(p.Alias) {
+		e.Action, e.Err, e.Reason = ActionCommit, u.Err, "the decision to commit is durable, but its database does not answer"
+	}
 	r.report.Entries = append(r.report.Entries, e)
+}
+
+// reached reports whether an alias has answered, be it as a standby.
+func (r *recovery) reached(alias string) bool {
+	return slices.ContainsFunc(r.found, func(f *found) bool { return f.alias == alias })
+}
+
+// unreachable finds why an alias could not be looked at.
+func (r *recovery) unreachable(alias string) *Unreachable {
+	if i := slices.IndexFunc(r.report.Unreachable, func(u Unreachable) bool { return u.Alias == alias }); i >= 0 {
+		return &r.report.Unreachable[i]
+	}
+	return nil
 }

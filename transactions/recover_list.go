@@ -1,15 +1,18 @@
 package transactions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/serverview"
 )
 
 // found is what one database holds.
@@ -21,21 +24,31 @@ type found struct {
 	prepared []*Entry // of this coordinator's database
 	xacts    []string // their transaction ids, in the same order
 	state    DatabaseState
-	err      error // why it could not be looked at
+	err      error    // why it could not be looked at
+	same     []*found // of a primary: every alias of this database, itself among them
+	lost     error    // why its connection is of no more use
 }
 
-const listSQL = `SELECT gid, owner::text, extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)::bigint, transaction::text, database = current_database()
-FROM pg_prepared_xacts ORDER BY prepared`
+// listSQL reads names as bytes: those of strangers may be such that this database cannot show them.
+var listSQL = `SELECT ` + serverview.Bytes("p.gid") + `, ` + serverview.Bytes("p.owner::pg_catalog.text") + `,
+	pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) p.prepared), pg_catalog.age(p.transaction)::pg_catalog.int8,
+	p.transaction::pg_catalog.text, p.database OPERATOR(pg_catalog.=) pg_catalog.current_database()
+FROM pg_catalog.pg_prepared_xacts p ORDER BY p.prepared`
+
+// nameSQL reads one of those names as this database shows it.
+func nameSQL(column string) string {
+	return `SELECT p.` + column + `::pg_catalog.text FROM pg_catalog.pg_prepared_xacts p WHERE p.transaction::pg_catalog.text OPERATOR(pg_catalog.=) $1`
+}
 
 // tablesSQL lists the tables that prepared transactions hold locks on. Their locks belong to no process; which lock is whose
 // tells the virtual transaction, which is that of the lock on the transaction's own id (PostgreSQL documentation, view
 // pg_locks).
-const tablesSQL = `SELECT own.transactionid::text, json_agg(DISTINCT l.relation::regclass::text)::text
-FROM pg_locks own
-JOIN pg_locks l ON l.virtualtransaction = own.virtualtransaction AND l.pid IS NULL AND l.locktype = 'relation'
-JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')
-WHERE own.locktype = 'transactionid' AND own.pid IS NULL AND own.granted
-	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY 1`
+var tablesSQL = `SELECT own.transactionid::pg_catalog.text, pg_catalog.json_agg(DISTINCT ` + serverview.Bytes("l.relation::pg_catalog.regclass::pg_catalog.text") + `)::pg_catalog.text
+FROM pg_catalog.pg_locks own
+JOIN pg_catalog.pg_locks l ON l.virtualtransaction OPERATOR(pg_catalog.=) own.virtualtransaction AND l.pid IS NULL AND l.locktype OPERATOR(pg_catalog.=) 'relation'
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) l.relation AND (c.relkind OPERATOR(pg_catalog.=) 'r' OR c.relkind OPERATOR(pg_catalog.=) 'p')
+WHERE own.locktype OPERATOR(pg_catalog.=) 'transactionid' AND own.pid IS NULL AND own.granted
+	AND l.database OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()) GROUP BY 1`
 
 // list lists the prepared transactions of every other database, all at once, each within its own time.
 func (r *recovery) list(ctx context.Context, connections *hare.Connections) {
@@ -52,17 +65,12 @@ func (r *recovery) list(ctx context.Context, connections *hare.Connections) {
 			f.release()
 			return true
 		}
-		r.report.Databases = append(r.report.Databases, f.state)
 		return false
 	})
-	// Two aliases may lead to one database: what it holds is there once.
-	seen := map[identity]bool{}
+	r.sortOut()
+	r.judgeStandbys()
 	for _, f := range r.found {
-		key := identity{System: f.is.System, OID: f.is.OID}
-		if seen[key] {
-			f.prepared = nil
-		}
-		seen[key] = true
+		r.report.Databases = append(r.report.Databases, f.state)
 	}
 }
 
@@ -108,27 +116,86 @@ func (r *recovery) listPrepared(ctx context.Context, f *found) error {
 	}
 	f.state = DatabaseState{Alias: f.alias, SlotsUsed: len(rows), SlotsMax: f.is.slots, Standby: f.is.standby}
 	for i, row := range rows {
-		gid, _ := row[0].(string)
-		owner, _ := row[1].(string)
-		age, _ := row[2].(float64)
-		xactAge, _ := row[3].(int64)
-		xact, _ := row[4].(string)
-		here, _ := row[5].(bool)
+		e, xact, here := readPrepared(row)
 		if i == 0 {
-			f.state.Oldest, f.state.OldestGID = seconds(age), gid
+			f.state.Oldest, f.state.OldestGID = e.Age, strings.ToValidUTF8(e.GID, "\uFFFD")
 		}
-		f.state.XactAge = max(f.state.XactAge, xactAge)
-		xid, _, ours := splitGID(r.id, gid)
+		f.state.XactAge = max(f.state.XactAge, e.XactAge)
+		if !here {
+			continue
+		}
+		ours := r.id != "" && belongsTo(r.id, e)
+		if ours {
+			if ours, err = f.rename(ctx, e, xact); err != nil {
+				return err
+			}
+			ours = ours && belongsTo(r.id, e)
+		}
 		switch {
-		case !here:
-		case !ours || r.id == "":
+		case !ours:
 			f.state.Others++
-		case r.wants(xid):
-			f.prepared = append(f.prepared, &Entry{XID: xid, Alias: f.alias, GID: gid, Owner: owner, Age: seconds(age), XactAge: xactAge, State: StateNeeded})
-			f.xacts = append(f.xacts, xact)
+		case r.wants(e.XID):
+			e.Alias = f.alias
+			f.prepared, f.xacts = append(f.prepared, e), append(f.xacts, xact)
 		}
 	}
 	return nil
+}
+
+// readPrepared reads a row of listSQL.
+func readPrepared(row []any) (e *Entry, xact string, here bool) {
+	gid, _ := row[0].(string)
+	owner, _ := row[1].(string)
+	age, _ := row[2].(float64)
+	e = &Entry{GID: serverview.Text(gid), Owner: serverview.Text(owner), Age: seconds(age), State: StateNeeded}
+	e.XactAge, _ = row[3].(int64)
+	xact, _ = row[4].(string)
+	here, _ = row[5].(bool)
+	return e, xact, here
+}
+
+// belongsTo fills in the xid of an entry of this coordinator's database.
+func belongsTo(id string, e *Entry) (ours bool) {
+	e.XID, _, ours = splitGID(id, e.GID)
+	return ours
+}
+
+// plain reports whether a name is the same bytes in every encoding.
+func plain(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// rename gives an entry its names as this session writes them. It is not ours if the server cannot tell the GID: no call of
+// hare's has made one that it cannot. The owner's name is for the eye only.
+func (f *found) rename(ctx context.Context, e *Entry, xact string) (ours bool, err error) {
+	if e.GID, err = f.shown(ctx, "gid", e.GID, xact); err != nil {
+		return false, err
+	}
+	owner, err := f.shown(ctx, "owner", e.Owner, xact)
+	e.Owner = cmp.Or(owner, strings.ToValidUTF8(e.Owner, "\uFFFD"))
+	return e.GID != "", err
+}
+
+// shown is a name as this session writes it, or empty if the server cannot tell.
+func (f *found) shown(ctx context.Context, column, raw, xact string) (string, error) {
+	if plain(raw) {
+		return raw, nil
+	}
+	rows, err := queryValues(ctx, f.conn, backend.Call{SQL: nameSQL(column), Args: []any{xact}})
+	if state := backend.SQLState(err); state == "22021" || state == "22P05" { // character_not_in_repertoire, untranslatable_character
+		return "", nil
+	}
+	if err != nil {
+		return "", hare.ErrorFrom(f.alias, nameSQL(column), err)
+	}
+	if len(rows) != 1 {
+		return "", nil // it has ended meanwhile
+	}
+	name, _ := rows[0][0].(string)
+	if !utf8.ValidString(name) {
+		return "", nil
+	}
+	return name, nil
 }
 
 // wants reports whether a transaction is within what was asked for.
@@ -146,15 +213,24 @@ func (f *found) findTables(ctx context.Context) error {
 		holder, _ := row[0].(string)
 		tables, _ := row[1].(string)
 		if i := slices.Index(f.xacts, holder); i >= 0 {
-			if err := json.Unmarshal([]byte(tables), &f.prepared[i].Tables); err != nil {
+			var names []string
+			if err := json.Unmarshal([]byte(tables), &names); err != nil {
 				return hare.ErrorFrom(f.alias, tablesSQL, err)
 			}
+			for _, name := range names {
+				f.prepared[i].Tables = append(f.prepared[i].Tables, strings.ToValidUTF8(serverview.Text(name), "\uFFFD"))
+			}
+			slices.Sort(f.prepared[i].Tables)
 		}
 	}
 	return nil
 }
 
-const liveSQL = `SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'hare\_dtx:%'`
+// liveSQL finds the sessions of calls. Anybody may name a session so: it counts when its role may write decisions and its
+// transaction is open, as far as this role may see that.
+var liveSQL = `SELECT DISTINCT a.application_name FROM pg_catalog.pg_stat_activity a
+WHERE a.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pg_catalog.starts_with(a.application_name, 'hare_dtx:')
+	AND (a.xact_start IS NOT NULL OR a.state IS NULL) AND ` + serverview.Entitled("a.usesysid", decisionsTable)
 
 // findLive finds out which calls are still at work. While a call is undecided its transaction on the coordinator is open,
 // under the name that it gave its sessions. It is a courtesy to living calls; safety is the fence's.

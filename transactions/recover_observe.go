@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // # How recovery is seen
@@ -113,8 +115,8 @@ func (f *found) startFinish(ctx context.Context, e *Entry) (inside context.Conte
 
 // event is how an entry is told in the log.
 func (e *Entry) event() (level slog.Level, message string, attrs []slog.Attr) {
-	attrs = []slog.Attr{slog.String("xid", e.XID), slog.String("participant", e.Alias), slog.String("gid", e.GID), slog.String("action", string(e.Action)),
-		slog.String("state", string(e.State)), slog.String("reason", e.Reason), slog.Duration("age", e.Age), failure(e.Err)}
+	attrs = []slog.Attr{slog.String("xid", e.XID), slog.String("participant", plaintext.Line(e.Alias)), slog.String("gid", plaintext.Line(e.GID)), slog.String("action", string(e.Action)),
+		slog.String("state", string(e.State)), slog.String("reason", plaintext.Line(e.Reason)), slog.Duration("age", e.Age), failure(e.Err)}
 	switch e.State {
 	case StateDone:
 		return slog.LevelInfo, "distributed recovery: finished", attrs

@@ -28,7 +28,10 @@ type recoverSettings struct {
 
 func readRecover(opts []RecoverOption) (*recoverSettings, error) {
 	s := &recoverSettings{olderThan: 300 * time.Second, participantTime: 30 * time.Second, retention: 7 * 24 * time.Hour, interval: 10 * time.Second}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			return nil, nilOption(i)
+		}
 		opt(s)
 	}
 	if s.logger == nil {

@@ -84,7 +84,7 @@ func (r *recovery) fence(ctx context.Context, e *Entry) {
 	if r.hanging {
 		wait = time.Millisecond
 	}
-	committed, err := fence(ctx, r.conn, e.XID, alias, wait)
+	committed, err := fence(ctx, r.conn, e.XID, alias, r.id, wait)
 	r.hanging = r.hanging || backend.SQLState(err) == "55P03"
 	switch {
 	case err != nil:
@@ -113,8 +113,8 @@ func (e *Entry) follow(d *decision, f *found) {
 	}
 }
 
-// finishAll does what the entries need, in all databases at once. A database that stops answering costs its own time limit
-// once: what it still holds is left to the next run.
+// finishAll does what the entries need, in all databases at once. An alias that stops answering costs its own time limit
+// once: what it still holds is left to other aliases of its database, or to the next run.
 func (r *recovery) finishAll(ctx context.Context) {
 	var mu sync.Mutex
 	done, total := 0, 0
@@ -125,26 +125,22 @@ func (r *recovery) finishAll(ctx context.Context) {
 			}
 		}
 	}
-	together(r.found, func(f *found) error {
-		var gone error
-		for _, e := range f.prepared {
-			if !e.needed() {
-				continue
+	step := func(f *found, e *Entry) {
+		r.finishOne(ctx, f, e)
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		if r.progress != nil {
+			r.progress(done, total, *e)
+		}
+	}
+	together(r.databases(), func(aliases []*found) error {
+		for _, f := range aliases {
+			for _, e := range f.prepared {
+				if e.needed() {
+					step(f, e)
+				}
 			}
-			if gone == nil {
-				r.finishOne(ctx, f, e)
-			} else {
-				e.State, e.Err = StateFailed, gone
-			}
-			if f.conn.Status() == backend.StatusClosed {
-				gone = e.Err
-			}
-			mu.Lock()
-			done++
-			if r.progress != nil {
-				r.progress(done, total, *e)
-			}
-			mu.Unlock()
 		}
 		return nil
 	})
@@ -153,26 +149,26 @@ func (r *recovery) finishAll(ctx context.Context) {
 // needed reports whether there is something to do for the entry.
 func (e *Entry) needed() bool { return e.Action != "" && e.State == StateNeeded }
 
-// finishOne does what an entry needs, within its own time.
+// finishOne does what an entry needs, over whichever alias of its database can.
 func (r *recovery) finishOne(ctx context.Context, f *found, e *Entry) {
-	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
-	defer cancel()
 	ctx, done := f.startFinish(ctx, e)
 	defer done()
-	err := persistBusy(ctx, func() error {
-		if e.Action == ActionRollback {
-			return finishPrepared(ctx, f.conn, "ROLLBACK", e.GID)
-		}
-		p, ok := prepared{}, false
-		if d := r.decisions[e.XID]; d != nil {
-			p, ok = d.participant(e.GID)
-		}
-		if !ok {
-			p = prepared{GID: e.GID}
+	over, err := r.overAny(ctx, f, func(ctx context.Context, f *found) error {
+		p := prepared{GID: e.GID, identity: f.is.identity}
+		if d := r.decisions[e.XID]; d != nil && e.Action == ActionCommit {
+			if decided, ok := d.participant(e.GID); ok {
+				p = decided
+			}
 		}
 		p.Timeline = "" // it was seen prepared here, so that this server has not lost it
-		return commitDecided(ctx, f.conn, p)
+		return persistBusy(ctx, func() error {
+			if e.Action == ActionRollback {
+				return rollBackPrepared(ctx, f.conn, p, "")
+			}
+			return commitDecided(ctx, f.conn, p, f.is.weak)
+		})
 	})
+	e.Alias = over.alias
 	switch {
 	case err == nil:
 		e.State = StateDone
@@ -181,10 +177,10 @@ func (r *recovery) finishOne(ctx context.Context, f *found, e *Entry) {
 	case errors.Is(err, errRolledBack):
 		e.State, e.Err = StateMixed, err
 	case backend.SQLState(err) == "42501":
-		e.State, e.Err = StateFailed, hare.ErrorFrom(f.alias, "", err)
+		e.State, e.Err = StateFailed, hare.ErrorFrom(over.alias, "", err)
 		e.Reason += fmt.Sprintf("; only its owner %q or a superuser may finish it: run recovery with a connection of that role", e.Owner)
 	default:
-		e.State, e.Err = StateFailed, hare.ErrorFrom(f.alias, "", err)
+		e.State, e.Err = StateFailed, hare.ErrorFrom(over.alias, "", err)
 	}
 }
 

@@ -7,11 +7,12 @@ type Report struct {
 	Coordinator string        // the alias
 	ID          string        // of the coordinator's database, the middle of its xids; empty when it has never coordinated any
 	Entries     []Entry       // one for each prepared transaction, and for each decision that cannot be finished
-	Unreachable []Unreachable // databases that could not be looked at: they may hold more
+	Unreachable []Unreachable // databases that could not be looked at, standbys without their primary among them: they may hold more
 	Young       int           // transactions younger than OlderThan, which were left alone
 	Resolved    int           // decisions found complete: marked as resolved with Finish, only counted without
 	Purged      int           // rows removed because they were resolved longer ago than Retention
 	Unresolved  int           // decisions to commit that are not resolved, before this run
+	Undelivered int           // of those, the ones older than OlderThan that some participant has not followed, or that was not found out
 	Decided     string        // with OnlyXID: "commit" or "abort" if there is a row of it, else "none"
 
 	// Participants are, with OnlyXID or Forget, those of a transaction whose decision to commit is not resolved.
@@ -31,9 +32,14 @@ type DatabaseState struct {
 	XactAge   int64 // transactions that the server has begun since its oldest prepared one
 	Others    int   // prepared in this database by somebody else than this coordinator
 	Standby   bool  // it is one, and does not show what is prepared on its primary: look there
+
+	// Primary is, of a standby, the alias that leads to its primary, which was looked at. Where no alias does, the standby
+	// is among Report.Unreachable, unless max_prepared_transactions is 0 and its primary can hold nothing.
+	Primary string
 }
 
-// Clean reports that nothing is left to do: there was nothing, or all of it is done, in every database.
+// Clean reports that nothing is left to do: there was nothing, or all of it is done, in every database. It says so only of
+// databases whose primary was looked at: a standby never stands for it.
 func (r Report) Clean() bool {
 	for _, e := range r.Entries {
 		if e.State != StateDone && e.State != StateGone && e.State != StateForgotten {

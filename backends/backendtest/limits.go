@@ -57,6 +57,8 @@ func testLimits(t *testing.T, db *database) {
 		equal(t, "sums", int64(30), n)
 	})
 
+	t.Run("built in a loop", func(t *testing.T) { testLoops(ctx, t) })
+
 	t.Run("rows after their transaction", func(t *testing.T) {
 		Require(t, db.client, features.Transactions, features.Streaming)
 		var sequence iter.Seq2[*num, error]
@@ -87,4 +89,41 @@ func testLimits(t *testing.T, db *database) {
 		must(t, nums.Refresh(ctx, &negative))
 		equal(t, "a negative key", int64(77), negative.N)
 	})
+}
+
+// testLoops: what is built in a loop is answered up to the bounds, and refused beyond them before anything is sent.
+func testLoops(ctx context.Context, t *testing.T) {
+	t.Helper()
+	grown := func(n int) query.Predicate {
+		p := query.Q("n", 10)
+		for i := 1; i < n; i++ {
+			p = query.Or(p, query.Q("n", 10+3*i))
+		}
+		return p
+	}
+	n, err := nums.Filter(grown(5000)).Count(ctx)
+	must(t, err)
+	equal(t, "5000 alternatives", int64(30), n)
+	negations, sum := query.Q("n", 10), query.F("n")
+	for range 448 {
+		negations = query.Not(negations)
+	}
+	for range 150 {
+		sum = sum.Add(1)
+	}
+	n, err = nums.Filter(negations).Filter(query.Q("n__lt", sum)).Count(ctx)
+	must(t, err)
+	equal(t, "as deep as can be", int64(1), n)
+	for name, p := range map[string]query.Predicate{
+		"too many arguments": grown(70_000), "too many terms": grown(200_000), "too deep": query.Not(query.Not(query.Not(negations))),
+		"too much arithmetic": query.Q("n", sum.Add(1)),
+	} {
+		_, err := nums.Filter(p).Count(ctx)
+		fails[*hare.QueryError](t, name, err)
+	}
+	_, err = nums.Filter(grown(5000), query.Q("n", query.F("m").Div(0))).Count(ctx)
+	refused := failure[*hare.DatabaseError](t, "a division by zero", err)
+	if len(refused.Error()) > 1500 || len(refused.SQL) < 50_000 {
+		t.Errorf("the error has %d bytes, and its SQL %d", len(refused.Error()), len(refused.SQL))
+	}
 }

@@ -48,6 +48,7 @@ func poolConfig(s settings, o options) (*pgxpool.Config, error) {
 		maps.Copy(conn.RuntimeParams, o.guards)
 	}
 	// pgx looks at the severity in the server's language; the connection is over whatever the language.
+	conn.OnNotice = noticed
 	conn.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool { return !endsSession(err) }
 	return config, nil
 }

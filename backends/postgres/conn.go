@@ -75,7 +75,7 @@ func (c *conn) Control(ctx context.Context, statements ...string) (backend.Answe
 	if len(statements) == 0 {
 		return backend.Answer{}, nil
 	}
-	return simple(ctx, c.pg, joined(statements))
+	return patiently(ctx, c.pg, joined(statements))
 }
 
 // simple sends one message of the simple protocol.

@@ -14,8 +14,10 @@ import (
 //
 // NotDone follows what has been measured of PostgreSQL, poolers and lost answers: the statement certainly had no effect
 // if pgx sent nothing, or if the server answered with the severity ERROR. A severity of FATAL does not count: the
-// same 57P01 and 08P01 arrive for a COMMIT that is durable and waits for a standby, and for one that never ran. A time-out
-// and a closed connection say nothing at all.
+// same 57P01 and 08P01 arrive for a COMMIT that is durable and waits for a standby, and for one that never ran. Nor do
+// the classes that a pooler makes up when it has lost its server; of them only 57014 counts, which is what a server says
+// of a statement that it has cancelled (see patience.go for one that ends a transaction). A time-out and a closed
+// connection say nothing at all.
 func failure(err error) *backend.Error {
 	var known *backend.Error
 	if errors.As(err, &known) {
@@ -32,7 +34,7 @@ func failure(err error) *backend.Error {
 			Constraint: refused.ConstraintName,
 			Table:      refused.TableName,
 			Column:     refused.ColumnName,
-			NotDone:    severity(refused) == "ERROR",
+			NotDone:    severity(refused) == "ERROR" && (refused.Code == "57014" || !madeUp(refused.Code)),
 			Err:        err,
 		}
 	}

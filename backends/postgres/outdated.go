@@ -86,7 +86,7 @@ func doubtful(err error) bool {
 		return true
 	}
 	var refused *pgconn.PgError
-	if !errors.As(err, &refused) || !backend.NotDone(err) || len(refused.Code) != 5 {
+	if !errors.As(err, &refused) || severity(refused) != "ERROR" || len(refused.Code) != 5 {
 		return false
 	}
 	switch refused.Code {

@@ -53,6 +53,7 @@ func (d *database) wired(config *pgx.ConnConfig) {
 		pg.CustomData()[wireKey] = last
 		return checkServer(ctx, pg)
 	}
+	withLine(config)
 }
 
 // connectWith opens a connection of its own.

@@ -24,7 +24,7 @@ var (
 
 // What is refused before anything runs. None of these has an SQLSTATE.
 var (
-	errClosed = &backend.Error{Class: backend.ClassConnection, Message: "the connections have been closed", NotDone: true}
+	errClosed = &backend.Error{Class: backend.ClassConnection, Err: backend.ErrClosed, NotDone: true}
 	errGone   = &backend.Error{Class: backend.ClassConnection, Message: "the connection is closed", NotDone: true}
 	errBack   = &backend.Error{Class: backend.ClassConnection, Message: "the connection has been given back", NotDone: true}
 	errBusy   = &backend.Error{

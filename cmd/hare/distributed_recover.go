@@ -12,6 +12,7 @@ import (
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -104,7 +105,7 @@ func (c *recovering) once(r round) int {
 
 // complain tells an error, and what to do about it.
 func (c *recovering) complain(err error) {
-	fmt.Fprintf(c.errs, "hare distributed-recover: %s\n", printable(err.Error()))
+	fmt.Fprintf(c.errs, "hare distributed-recover: %s\n", plaintext.Line(err.Error()))
 	if next := c.opts.next(err); next != "" {
 		fmt.Fprintf(c.errs, "next: %s\n", next)
 	}

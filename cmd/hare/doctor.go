@@ -12,6 +12,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/internal/doctor"
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 const doctorUsage = `usage: hare doctor [options]
@@ -85,7 +86,7 @@ func runDoctor(ctx context.Context, args []string, out, errs io.Writer) int {
 	if err != nil {
 		return misused("doctor", doctorUsage, err, out, errs)
 	}
-	complain := func(err error) { fmt.Fprintf(errs, "hare doctor: %s\n", printable(err.Error())) }
+	complain := func(err error) { fmt.Fprintf(errs, "hare doctor: %s\n", plaintext.Line(err.Error())) }
 	e := examined{opts: opts}
 	e.report, e.err = examine(ctx, opts)
 	if unknown := (*doctor.AliasError)(nil); errors.As(e.err, &unknown) {
@@ -153,8 +154,5 @@ func (o doctorOptions) command(args []string) string {
 		words = append(words, "--config", o.config)
 	}
 	words = append(words, args[1:]...)
-	for i, word := range words {
-		words[i] = quoted(word)
-	}
-	return strings.Join(words, " ")
+	return plaintext.Command(words...)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"time"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // The JSON form of an examination, which docs/doctor.md documents. Names and meanings are stable, and every field is always
@@ -44,7 +46,7 @@ func (e examined) writeJSON(out io.Writer) error {
 		form.Findings = append(form.Findings, jsonFinding{Alias: f.Alias, Check: f.Check, State: string(f.State), Value: f.Value, Why: f.Why, Mend: f.Mend,
 			SQL: append([]string{}, f.SQL...), Command: e.opts.command(f.Command)})
 	}
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(plaintext.JSON(out))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(form)

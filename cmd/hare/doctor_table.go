@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hare-go/hare/internal/doctor"
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // doctorHeadings are the columns. What was found comes last, since nobody knows how long it is.
@@ -33,7 +34,7 @@ func (e examined) findings(p *page) {
 		return
 	}
 	cells := func(f doctor.Finding) []string {
-		return []string{doctorMarks[f.State], f.Check, string(f.State), printable(f.Value)}
+		return []string{doctorMarks[f.State], f.Check, string(f.State), plaintext.Line(f.Value)}
 	}
 	widths := make([]int, len(doctorHeadings)-1)
 	for i := range widths {
@@ -45,7 +46,7 @@ func (e examined) findings(p *page) {
 	p.row(widths, doctorHeadings, "")
 	for i, f := range e.report.Findings {
 		if i == 0 || f.Alias != e.report.Findings[i-1].Alias {
-			fmt.Fprintln(p, p.paint(bold, printable(cmp.Or(f.Alias, "between the databases"))))
+			fmt.Fprintln(p, p.paint(bold, plaintext.Line(cmp.Or(f.Alias, "between the databases"))))
 		}
 		p.row(widths, cells(f), markColour(doctorMarks[f.State]))
 		if f.State == doctor.OK {
@@ -56,9 +57,9 @@ func (e examined) findings(p *page) {
 			p.text(4, "", "mend: "+f.Mend)
 		}
 		for _, sql := range f.SQL {
-			p.command(6, "", printable(sql)+";")
+			p.command(6, "", sql+";")
 		}
-		p.command(6, "", printable(e.opts.command(f.Command)))
+		p.command(6, "", e.opts.command(f.Command))
 	}
 }
 

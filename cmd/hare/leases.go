@@ -13,6 +13,7 @@ import (
 
 	"github.com/hare-go/hare/features"
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/leases"
 )
 
@@ -33,7 +34,7 @@ func runLeases(ctx context.Context, args []string, out, errs io.Writer) int {
 	}
 	f.complain(errs)
 	if err != nil {
-		fmt.Fprintf(errs, "hare leases: %s\n", printable(err.Error()))
+		fmt.Fprintf(errs, "hare leases: %s\n", plaintext.Line(err.Error()))
 		return exitFound
 	}
 	return f.status()
@@ -164,7 +165,7 @@ func (f *foundLeases) release(ctx context.Context, connections *hare.Connections
 // complain tells the errors, and what to do about them.
 func (f *foundLeases) complain(errs io.Writer) {
 	tell := func(alias string, err error) {
-		fmt.Fprintf(errs, "hare leases: %s\n", printable(err.Error()))
+		fmt.Fprintf(errs, "hare leases: %s\n", plaintext.Line(err.Error()))
 		if next := f.opts.next(alias, err); next != "" {
 			fmt.Fprintf(errs, "next: %s\n", next)
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/leases"
 )
 
@@ -61,7 +62,7 @@ func (f *foundLeases) writeJSON(out io.Writer) error {
 	if blocked := (*leases.BlockedError)(nil); errors.As(f.err, &blocked) {
 		form.BlockedBy = append(form.BlockedBy, blocked.By...)
 	}
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(plaintext.JSON(out))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(form)

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 const leasesUsage = `usage: hare leases [--connection ALIAS] [options]
@@ -103,8 +104,5 @@ func (o leasesOptions) command(options ...string) string {
 		words = append(words, "--config", o.config)
 	}
 	words = append(words, options...)
-	for i, word := range words {
-		words[i] = quoted(word)
-	}
-	return strings.Join(words, " ")
+	return plaintext.Command(words...)
 }

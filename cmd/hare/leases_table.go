@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/leases"
 )
 
@@ -19,7 +20,7 @@ func leaseCells(i leases.Info) []string {
 		}
 		return short(i.Now.Sub(t)) + " ago"
 	}
-	name, token, holder := printable(i.Name), strconv.FormatInt(i.Token, 10), printable(i.Holder)
+	name, token, holder := plaintext.Line(i.Name), strconv.FormatInt(i.Token, 10), plaintext.Line(i.Holder)
 	if !i.Held() {
 		since := "-"
 		if i.Token > 0 {
@@ -75,7 +76,7 @@ func (f *foundLeases) rows(p *page) {
 	}
 	for _, d := range f.databases {
 		if len(d.list) > 0 {
-			fmt.Fprintln(p, p.paint(bold, printable(d.alias)))
+			fmt.Fprintln(p, p.paint(bold, plaintext.Line(d.alias)))
 		}
 		for _, lease := range d.list {
 			cells := leaseCells(lease)

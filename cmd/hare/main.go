@@ -24,6 +24,7 @@ import (
 	_ "github.com/hare-go/hare/backends/clickhouse"
 	_ "github.com/hare-go/hare/backends/postgres"
 	_ "github.com/hare-go/hare/backends/sqlite"
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // The exit statuses.
@@ -103,7 +104,7 @@ func misused(name, usage string, err error, out, errs io.Writer) int {
 		fmt.Fprint(out, usage)
 		return exitOK
 	}
-	fmt.Fprintf(errs, "hare %s: %v\n\"hare help %[1]s\" lists the options\n", name, err)
+	fmt.Fprintf(errs, "hare %s: %s\n\"hare help %[1]s\" lists the options\n", name, plaintext.Line(err.Error()))
 	return exitUsage
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"time"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // The JSON form of a report, which docs/recover-command.md documents. Names and meanings are stable, and every field is
@@ -56,6 +58,7 @@ type (
 		XactAge       int64   `json:"xact_age"`
 		Others        int     `json:"others"`
 		Standby       bool    `json:"standby"`
+		Primary       string  `json:"primary"`
 	}
 	jsonParticipant struct {
 		Alias string `json:"alias"`
@@ -80,12 +83,12 @@ func writeJSON(out io.Writer, r round, opts recoverOptions, indent string) error
 	}
 	for _, d := range r.report.Databases {
 		form.Databases = append(form.Databases, jsonDatabase{Alias: d.Alias, SlotsUsed: d.SlotsUsed, SlotsMax: d.SlotsMax, OldestSeconds: d.Oldest.Seconds(), OldestGID: d.OldestGID, XactAge: d.XactAge,
-			Others: d.Others, Standby: d.Standby})
+			Others: d.Others, Standby: d.Standby, Primary: d.Primary})
 	}
 	for _, p := range r.report.Participants {
 		form.Participants = append(form.Participants, jsonParticipant{Alias: p.Alias, Has: string(p.Has)})
 	}
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(plaintext.JSON(out))
 	encoder.SetIndent("", indent)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(form)

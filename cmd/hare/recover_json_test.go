@@ -60,7 +60,8 @@ const stuckJSON = `{
       "oldest_gid": "hare_dtx_library:b88b0a6608fa9140:6ea7c41cfaa081487da2713a561b2ec7:billing",
       "xact_age": 12,
       "others": 0,
-      "standby": false
+      "standby": false,
+      "primary": ""
     }
   ],
   "young": 0,

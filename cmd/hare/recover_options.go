@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -139,19 +139,5 @@ func (o recoverOptions) command(options ...string) string {
 		words = append(words, "--older-than", o.olderThan.String())
 	}
 	words = append(words, options...)
-	for i, word := range words {
-		words[i] = quoted(word)
-	}
-	return strings.Join(words, " ")
-}
-
-// quoted is a word for a shell.
-func quoted(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
-	}
-	if word != "" && strings.TrimFunc(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return plaintext.Command(words...)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -53,7 +54,7 @@ func (p *page) Write(text []byte) (int, error) { return p.Builder.Write(text) }
 
 // text writes lines that begin after the indent, the first one with a mark.
 func (p *page) text(indent int, mark, text string) {
-	for i, line := range p.wrap(indent, printable(text)) {
+	for i, line := range p.wrap(indent, plaintext.Line(text)) {
 		start := spaces(indent)
 		if i == 0 && mark != "" {
 			start = p.paint(markColour(mark), mark) + spaces(indent-columns(mark))
@@ -62,7 +63,8 @@ func (p *page) text(indent int, mark, text string) {
 	}
 }
 
-// command writes a command in one line, however long, so that it can be copied.
+// command writes a command in one line, however long, so that it can be copied. One that no shell can be told (see
+// plaintext.Command) is not written.
 func (p *page) command(indent int, label, command string) {
 	if command != "" {
 		fmt.Fprintf(p, "%s%s%s\n", spaces(indent), label, command)
@@ -74,7 +76,7 @@ var headings = []string{"", "DATABASE", "AGE", "OWNER", "ACTION", "STATE", "LOCK
 
 func cells(e transactions.Entry) []string {
 	tables := strings.Join(e.Tables, ", ")
-	return []string{mark(e.State), printable(e.Alias), short(e.Age), printable(cmp.Or(e.Owner, "-")), statement(e.Action), string(e.State), printable(tables)}
+	return []string{mark(e.State), plaintext.Line(e.Alias), short(e.Age), plaintext.Line(cmp.Or(e.Owner, "-")), statement(e.Action), string(e.State), plaintext.Line(tables)}
 }
 
 // entries writes the prepared transactions, those of one distributed transaction together, the oldest first.
@@ -91,7 +93,7 @@ func (p *page) entries(entries []transactions.Entry) {
 	}
 	p.row(widths, headings, "")
 	for _, group := range together(entries) {
-		fmt.Fprintln(p, p.paint(bold, printable(group[0].XID)))
+		fmt.Fprintln(p, p.paint(bold, plaintext.Line(group[0].XID)))
 		for i, e := range group {
 			p.row(widths, cells(e), markColour(mark(e.State)))
 			details := p.details(e)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -246,7 +247,7 @@ func TestSummary(t *testing.T) {
 		want   string
 	}{
 		{"nothing", transactions.Report{}, nil, "no distributed transaction is waiting"},
-		{"nothing in those that answered", transactions.Report{Unreachable: unreachable}, finishing, "no distributed transaction is waiting in the databases that answered"},
+		{"nothing in those that answered", transactions.Report{Unreachable: unreachable}, finishing, "no distributed transaction is waiting in the databases that were looked at"},
 		{"nothing of one", transactions.Report{}, asked, "nothing of it is waiting"},
 		{"one", transactions.Report{Entries: one}, nil, "1 waiting"},
 		{"one more that is stuck", transactions.Report{Entries: append(one, transactions.Entry{State: transactions.StateMixed})}, nil, "1 waiting, 1 that --finish cannot finish as things are"},
@@ -301,8 +302,8 @@ func TestReportOfARoundThatEndedEarly(t *testing.T) {
 
 func TestCommandsCanBeCopied(t *testing.T) {
 	for word, want := range map[string]string{"library": "library", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "/etc/hare.yml": "/etc/hare.yml", "склад": "'склад'", someXID: someXID} {
-		if got := quoted(word); got != want {
-			t.Errorf("quoted(%q) = %s, want %s", word, got, want)
+		if got, _ := plaintext.Shell(word); got != want {
+			t.Errorf("Shell(%q) = %s, want %s", word, got, want)
 		}
 	}
 }

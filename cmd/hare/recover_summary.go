@@ -29,7 +29,7 @@ func summary(report transactions.Report, opts recoverOptions) string {
 func found(report transactions.Report, opts recoverOptions) string {
 	answered := ""
 	if len(report.Unreachable) > 0 {
-		answered = " in the databases that answered"
+		answered = " in the databases that were looked at"
 	}
 	waiting := count(report, transactions.StateNeeded)
 	stuck := count(report, transactions.StateFailed, transactions.StateMixed)
@@ -162,7 +162,7 @@ func (p *page) databases(report transactions.Report) {
 	freed := count(report, transactions.StateDone) > 0 // the slots were counted before
 	for _, d := range report.Databases {
 		var notes []string
-		if d.Standby {
+		if d.Standby && d.Primary == "" && d.SlotsMax > 0 && !slices.Contains(p.unanswered, d.Alias) {
 			notes = append(notes, "it is a standby, where nothing that is prepared can be seen; its primary may hold more")
 		}
 		switch {

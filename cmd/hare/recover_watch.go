@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -91,9 +92,9 @@ func (w *watching) block(to screen, r round) error {
 // brief is a round in a line.
 func (w *watching) brief(r round) string {
 	if r.err != nil {
-		return "failed: " + printable(r.err.Error())
+		return "failed: " + plaintext.Line(r.err.Error())
 	}
-	return printable(summary(r.report, w.opts))
+	return plaintext.Line(summary(r.report, w.opts))
 }
 
 // leave tells what an interrupted round had done before, and ends the line.

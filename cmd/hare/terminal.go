@@ -3,9 +3,7 @@ package main
 import (
 	"io"
 	"os"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -93,21 +91,3 @@ func columns(text string) int { return utf8.RuneCountInString(text) }
 
 // spaces are n of them, or none.
 func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
-
-// printable makes one line of a text from outside: the names of roles, tables and prepared transactions are chosen by
-// others and may hold what moves a cursor.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case unicode.IsSpace(r):
-			b.WriteByte(' ')
-		default:
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-	}
-	return b.String()
-}

@@ -15,6 +15,7 @@ var ErrNotOnShelf = errors.New("the book is not on the shelf")
 // Lend writes a loan into three databases: the loan, one copy less on the shelf, and a deposit. All three or none.
 func Lend(ctx context.Context, book *Book, reader *Reader) error {
 	return transactions.Distributed(ctx, "library", []string{"inventory", "billing"}, func(d *hare.Distributed) error {
+		ctx := d.Context() // not the ctx outside: what is written with that one stays when this fails
 		if err := Loans.Using(d.Coordinator()).Create(ctx, &Loan{BookID: book.ID, ReaderID: reader.ID}); err != nil {
 			return err
 		}

@@ -24,6 +24,10 @@ const (
 // ErrClosed is the cause of what a database answers after its Close: no call can succeed any more.
 var ErrClosed = errors.New("the connections have been closed")
 
+// ErrUnreplicated is the cause of an error that says: what the statement did is there, and no synchronous standby is known to
+// have it, because somebody has ended the server's wait for one.
+var ErrUnreplicated = errors.New("the server's wait for its synchronous standby was ended before the standby had it: it is done, and a failover may undo it")
+
 // Error is what a database, or the way to it, answered. The hare package turns it into its public errors.
 type Error struct {
 	Class      Class

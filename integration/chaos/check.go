@@ -224,7 +224,7 @@ func (c *checker) checkDecisions() {
 		}
 		for _, d := range h.Decisions {
 			r := c.byXID[d.XID]
-			if !d.Resolved {
+			if !d.Resolved && !d.unknowable(c.FailedOver) {
 				c.report("left undone", r, "%s holds the decision %+v", name, d)
 			}
 			if r == nil || d.Outcome != "commit" {
@@ -235,6 +235,11 @@ func (c *checker) checkDecisions() {
 					c.report("decided and not done", r, "%s holds the decision %+v, and %s has no row of it", name, d, l.Database)
 				}
 			}
+		}
+	}
+	for name, h := range c.Twins {
+		if len(h.Prepared)+len(h.Decisions) > 0 {
+			c.report("led astray", nil, "the twin of %s, where nothing can happen, holds %+v", name, *h)
 		}
 	}
 	if c.Unfinished > 0 {
@@ -264,6 +269,7 @@ func (c *checker) checkRecovery() {
 		case e.State == string(transactions.StateMixed):
 			c.report("recovery found an outcome that cannot be", r, "%+v", *e)
 		case e.State != string(transactions.StateDone) || e.Began.IsZero() || r.result == nil || !strings.HasPrefix(e.GID, r.xids[len(r.xids)-1]):
+		case c.FailedOver[e.GID[strings.LastIndexByte(e.GID, ':')+1:]]: // a rollback need not have reached the standby
 		case e.Began.After(r.ended) && !slices.Contains(r.result.Pending, e.GID):
 			c.report("left prepared without a word", r, "%s; recovery that began %v later found %s and has done: %s", toldOf(r), e.Began.Sub(r.ended), e.GID, e.Action)
 		}

@@ -24,6 +24,13 @@ const (
 	stallAnswer kind = "stall answer" // requests arrive, answers do not; at the end they do
 	loseAnswer  kind = "lose answer"  // requests arrive, answers do not; at the end they are lost
 	lateMessage kind = "late message" // one message, or its answer, is late; other connections work
+	madeUp      kind = "made up"      // one message is answered with an error that its server never said, or its answer is lost for one
+
+	killStandby  kind = "kill standby"  // SIGKILL to all its processes; started again
+	pauseStandby kind = "pause standby" // frozen
+	failOver     kind = "fail over"     // the standby is killed, then the server; the standby takes over
+
+	misleadPooler kind = "mislead pooler" // clients of a database are led to its twin, and back
 )
 
 // event is one thing that is done to one target.
@@ -36,6 +43,7 @@ type event struct {
 	last   time.Duration // how long it lasts
 	word   string        // it waits for this word on the target's links, for aimTime at most
 	when   moment
+	reply  string // what is made up: one of replies
 }
 
 // elsewhere says that an event waits for its word on the way to the other servers: what may suffer from a decision that is
@@ -58,6 +66,7 @@ const (
 	delivery = "COMMIT PREPARED"
 )
 
+// words has the abort row, too: it is an INSERT of the same table.
 var words = []string{"PREPARE TRANSACTION", decision, decision, delivery, "ROLLBACK PREPARED"}
 
 // aimTime is how long an event waits for its word.
@@ -70,19 +79,28 @@ const (
 	ofWorker class = iota
 	ofServer
 	ofLink
+	ofStandby
+	ofPooler
 )
 
 func (e event) class() class {
 	switch e.kind {
 	case killWorker, pauseWorker:
 		return ofWorker
-	case killServer, pauseServer, restartServer, endSessions:
+	case killServer, pauseServer, restartServer, endSessions, failOver:
 		return ofServer
+	case killStandby, pauseStandby:
+		return ofStandby
+	case misleadPooler:
+		return ofPooler
 	}
 	return ofLink
 }
 
-// target is whose events do not overlap: a worker, a server, or the links to a server.
+// ends says that an event has come to its end before any failover: it is about a server, or what is beside one.
+func (e event) ends() bool { return e.class() != ofWorker && e.class() != ofLink && e.kind != failOver }
+
+// target is whose events do not overlap: a worker, a server, the links to a server, its standby, or its pooler.
 type target struct {
 	class  class
 	number int
@@ -98,6 +116,9 @@ func (e event) String() string {
 	text := fmt.Sprintf("%7.2fs  %-14s  %-8s  %5.2fs", e.at.Seconds(), e.kind, e.whom, e.last.Seconds())
 	if e.word != "" {
 		text += fmt.Sprintf("  %s %s", e.when, e.word)
+	}
+	if e.reply != "" {
+		text += ", as " + e.reply
 	}
 	if e.elsewhere() {
 		text += " elsewhere"

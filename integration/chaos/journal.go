@@ -40,6 +40,9 @@ type leg struct {
 	Account  int64
 	Amount   int64 // 0: it only reads
 	Refused  bool  `json:",omitempty"` // a deferred trigger refuses it when the transaction ends
+	// Become is a statement by which the callback goes on as another role: before its writes, or else after them.
+	Become string `json:",omitempty"`
+	First  bool   `json:",omitempty"`
 }
 
 // fate is what the callback comes to.

@@ -15,15 +15,46 @@ import (
 type nemesis struct {
 	cluster *cluster
 	crew    *crew
+	start   time.Time // of the schedule
 
 	mu   sync.Mutex
 	done map[kind]int
 }
 
+// reign carries out the whole schedule, failovers included, and has healed everything when it returns.
+func (n *nemesis) reign(ctx context.Context, length time.Duration, events []event) error {
+	n.start = time.Now()
+	ctx, cancel := context.WithDeadline(ctx, n.start.Add(length))
+	defer cancel()
+	var whole, last, others []event
+	for _, e := range events {
+		switch {
+		case e.kind == failOver:
+			last = append(last, e)
+		case e.ends():
+			whole = append(whole, e)
+		default:
+			others = append(others, e)
+		}
+	}
+	errs := make([]error, 2)
+	var wait sync.WaitGroup
+	wait.Go(func() { errs[0] = n.run(ctx, others) })
+	wait.Go(func() {
+		before, cancel := context.WithDeadline(ctx, n.start.Add(length-min(failoverTime, length/3)))
+		defer cancel()
+		if errs[1] = n.run(before, whole); errs[1] == nil {
+			errs[1] = n.run(ctx, last)
+		}
+	})
+	wait.Wait()
+	<-ctx.Done()
+	return errors.Join(errs...)
+}
+
 // run does what the schedule says until ctx ends, and has healed everything when it returns. The events of one target
 // are done one after the other, those of different targets side by side.
 func (n *nemesis) run(ctx context.Context, events []event) error {
-	start := time.Now()
 	byTarget := map[target][]event{}
 	for _, e := range events {
 		byTarget[e.target()] = append(byTarget[e.target()], e)
@@ -36,7 +67,7 @@ func (n *nemesis) run(ctx context.Context, events []event) error {
 	for _, list := range byTarget {
 		wait.Go(func() {
 			for _, e := range list {
-				sleep(ctx, time.Until(start.Add(e.at)))
+				sleep(ctx, time.Until(n.start.Add(e.at)))
 				if ctx.Err() != nil {
 					return
 				}
@@ -58,6 +89,9 @@ func (n *nemesis) do(ctx context.Context, e event) error {
 	n.mu.Lock()
 	n.done[e.kind]++
 	n.mu.Unlock()
+	if e.kind == failOver {
+		return n.failOver(ctx, e)
+	}
 	hit, heal := n.act(context.WithoutCancel(ctx), e)
 	release := n.aim(ctx, e)
 	err := hit()
@@ -79,7 +113,10 @@ func (n *nemesis) aim(ctx context.Context, e event) (release func()) {
 		return func() {}
 	}
 	fault := proxy.Fault{Statement: e.word, Do: proxy.Hold, Answer: e.when == afterAnswer}
-	if e.when == atWord {
+	switch {
+	case e.kind == madeUp:
+		fault.Do, fault.Reply = proxy.MakeUp, replies[e.reply]
+	case e.when == atWord:
 		fault.Do = proxy.Delay // by nothing
 	}
 	struck := make(chan struct{}, len(databases)*len(n.crew.members))
@@ -128,6 +165,8 @@ func (n *nemesis) linksOf(e event) []*proxy.Proxy {
 func (n *nemesis) act(ctx context.Context, e event) (hit, heal func() error) {
 	nothing := func() error { return nil }
 	switch e.class() {
+	case ofStandby, ofPooler:
+		return n.actBeside(ctx, e)
 	case ofWorker:
 		m := n.crew.members[e.number]
 		if e.kind == killWorker {
@@ -136,7 +175,7 @@ func (n *nemesis) act(ctx context.Context, e event) (hit, heal func() error) {
 		return func() error { return m.signal(syscall.SIGSTOP) }, func() error { return m.signal(syscall.SIGCONT) }
 	case ofServer:
 		server := n.cluster.servers[e.number]
-		restart := func() error { return server.Restart(ctx) }
+		restart := func() error { return errors.Join(server.Restart(ctx), n.cluster.follow(ctx, e.number, false)) }
 		switch e.kind {
 		case killServer:
 			return func() error { return server.Kill(ctx) }, restart
@@ -147,7 +186,7 @@ func (n *nemesis) act(ctx context.Context, e event) (hit, heal func() error) {
 		}
 		return func() error { return n.cluster.endSessions(ctx, e.number) }, nothing
 	}
-	if e.kind == lateMessage {
+	if e.kind == lateMessage || e.kind == madeUp {
 		return nothing, nothing
 	}
 	return func() error { return each(n.linksOf(e), breaks[e.kind]) }, func() error {

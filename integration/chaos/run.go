@@ -33,7 +33,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	fmt.Printf("three PostgreSQL servers (%s); logs in %s\n", cluster.way(), dir)
-	events := plan(o.seed, o.time, o.workers)
+	events := plan(o)
 	printSchedule(os.Stdout, events)
 
 	crew, err := startCrew(cluster, dir, o)
@@ -52,11 +52,7 @@ func run(ctx context.Context, o options) (err error) {
 
 // play lets chaos reign for its time, heals everything, and gathers what is left.
 func play(ctx context.Context, n *nemesis, o options, events []event, dir string) (*evidence, error) {
-	reign, cancel := context.WithTimeout(ctx, o.time)
-	defer cancel()
-	failed := n.run(reign, events)
-	<-reign.Done()
-	if err := errors.Join(failed, ctx.Err()); err != nil {
+	if err := errors.Join(n.reign(ctx, o.time, events), ctx.Err()); err != nil {
 		return nil, err
 	}
 	fmt.Println("peace: everything is healed")

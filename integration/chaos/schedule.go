@@ -22,7 +22,9 @@ var (
 	onWorkers = []choice{{killWorker, 3, 1500 * time.Millisecond}, {pauseWorker, 2, 6 * time.Second}}
 	onServers = []choice{{killServer, 3, 2 * time.Second}, {pauseServer, 3, 6 * time.Second}, {restartServer, 1, 500 * time.Millisecond}, {endSessions, 3, 0}}
 	onLinks   = []choice{{cutLink, 2, 3 * time.Second}, {stallLink, 5, 6 * time.Second}, {loseLink, 2, 6 * time.Second}, {stallAnswer, 2, 6 * time.Second}, {loseAnswer, 3, 6 * time.Second},
-		{lateMessage, 5, 6 * time.Second}}
+		{lateMessage, 5, 6 * time.Second}, {madeUp, 5, 0}}
+	onStandbys = []choice{{killStandby, 1, 6 * time.Second}, {pauseStandby, 2, 6 * time.Second}}
+	onPoolers  = []choice{{misleadPooler, 1, 2 * time.Second}}
 )
 
 const (
@@ -35,18 +37,31 @@ const (
 	workersRest = 6 * time.Second
 	serversRest = 6 * time.Second
 	linksRest   = 2 * time.Second
+	besideRest  = 4 * time.Second // what stands beside a server: its standby, its pooler
 )
 
+// failoverTime is what the failovers, and calls after them, have at the end.
+const failoverTime = 10 * time.Second
+
 // plan makes the schedule, which nothing but its arguments decides. The events of one target do not overlap; those of
-// different targets do.
-func plan(seed uint64, length time.Duration, workers int) []event {
-	random := rand.New(rand.NewPCG(seed, 0))
+// different targets do. In the end each standby takes over.
+func plan(o options) []event {
+	random := rand.New(rand.NewPCG(o.seed, 0))
+	length, workers := o.time, o.workers
+	whole := length - min(failoverTime, length/3) // what is about a server itself ends then
 	var all []event
 	for n := range workers {
 		all = append(all, planOne(random, length, workersRest, onWorkers, event{whom: fmt.Sprintf("worker %d", n), number: n, worker: everybody})...)
 	}
 	for n, name := range databases {
-		all = append(all, planOne(random, length, serversRest, onServers, event{whom: "server " + name, number: n, worker: everybody})...)
+		all = append(all, planOne(random, whole, serversRest, onServers, event{whom: "server " + name, number: n, worker: everybody})...)
+		if mirrored(name) {
+			all = append(all, planOne(random, whole, besideRest, onStandbys, event{whom: "standby " + name, number: n, worker: everybody})...)
+			last := event{kind: failOver, whom: "server " + name, number: n, worker: everybody, at: whole,
+				last: logarithmic(random, shortest, 3*time.Second).Round(shortest)}
+			last.word, last.when = words[random.IntN(len(words))], atWord
+			all = append(all, last)
+		}
 	}
 	for n, name := range databases {
 		links := planOne(random, length, linksRest, onLinks, event{whom: "all to " + name, number: n, worker: everybody})
@@ -57,6 +72,11 @@ func plan(seed uint64, length time.Duration, workers int) []event {
 			}
 		}
 		all = append(all, links...)
+	}
+	if o.pooler != "" {
+		for n, name := range databases {
+			all = append(all, planOne(random, whole, besideRest, onPoolers, event{whom: "pooler " + name, number: n, worker: everybody})...)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	return all
@@ -79,11 +99,15 @@ func planOne(random *rand.Rand, length, rest time.Duration, choices []choice, li
 		if choices[i].longest > 0 {
 			e.last = logarithmic(random, shortest, choices[i].longest).Round(shortest)
 		}
-		if random.IntN(3) > 0 || e.kind == lateMessage {
+		aimed := e.kind == lateMessage || e.kind == madeUp
+		if random.IntN(3) > 0 || aimed {
 			e.word, e.when = words[random.IntN(len(words))], []moment{beforeWord, afterAnswer, atWord}[random.IntN(3)]
-			if e.kind == lateMessage && e.when == atWord {
+			if aimed && e.when == atWord {
 				e.when = beforeWord
 			}
+		}
+		if e.kind == madeUp {
+			e.reply = liars[random.IntN(len(liars))]
 		}
 		events = append(events, e)
 		at += e.last

@@ -7,7 +7,10 @@ import (
 )
 
 func TestASeedIsASchedule(t *testing.T) {
-	one, again, other := plan(1, time.Minute, 4), plan(1, time.Minute, 4), plan(2, time.Minute, 4)
+	o := options{seed: 1, time: time.Minute, workers: 4, pooler: "transaction"}
+	one, again := plan(o), plan(o)
+	o.seed = 2
+	other := plan(o)
 	if !reflect.DeepEqual(one, again) {
 		t.Error("one seed makes two schedules")
 	}
@@ -19,14 +22,14 @@ func TestASeedIsASchedule(t *testing.T) {
 func TestAScheduleHasEverythingAndNoOverlap(t *testing.T) {
 	seen := map[kind]bool{}
 	end := map[target]time.Duration{}
-	for _, e := range plan(1, 10*time.Minute, 4) {
+	for _, e := range plan(options{seed: 1, time: 10 * time.Minute, workers: 4, pooler: "transaction"}) {
 		seen[e.kind] = true
 		if e.at < end[e.target()] {
 			t.Errorf("%s: the one before lasts until %v", e, end[e.target()])
 		}
 		end[e.target()] = e.at + e.last
 	}
-	for _, choices := range [][]choice{onWorkers, onServers, onLinks} {
+	for _, choices := range [][]choice{onWorkers, onServers, onLinks, onStandbys, onPoolers, {{kind: failOver}}} {
 		for _, c := range choices {
 			if !seen[c.kind] {
 				t.Errorf("ten minutes without %q", c.kind)

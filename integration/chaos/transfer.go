@@ -49,6 +49,9 @@ const patience = 3 * time.Second
 
 var phases = transactions.Phases{Prepare: 1500 * time.Millisecond, Decide: 800 * time.Millisecond, Deliver: 700 * time.Millisecond, Rollback: 700 * time.Millisecond}
 
+// ways are those to another role, of which b alone lets everybody go the last.
+var ways = []string{"SET LOCAL ROLE tenant", "SET ROLE tenant", "SELECT become('tenant')", "SET LOCAL SESSION AUTHORIZATION tenant"}
+
 // errFail is what a callback returns that is to fail.
 var errFail = errors.New("the callback fails")
 
@@ -81,6 +84,10 @@ func newIntent(random *rand.Rand) intent {
 	case n < 20:
 		i.Fate = fateSwallow
 	}
+	if random.IntN(6) == 0 {
+		l := &i.Legs[random.IntN(len(i.Legs))]
+		l.Become, l.First = ways[random.IntN(len(ways))], random.IntN(2) == 0
+	}
 	if random.IntN(5) == 0 { // a caller in a hurry
 		i.Timeout = logarithmic(random, time.Millisecond, 100*time.Millisecond)
 	}
@@ -112,18 +119,19 @@ func (i intent) transfer(ctx context.Context, call string, note func(line)) erro
 		}
 	}
 	return transactions.Distributed(ctx, i.Coordinator, participants, func(d *hare.Distributed) error {
+		ctx := d.Context()
 		note(line{Call: call, XID: d.XID()})
 		hook := func(end hook) func(context.Context) error {
 			return func(context.Context) error { note(line{Call: call, XID: d.XID(), Hook: end}); return nil }
 		}
-		if err := transactions.OnCommit(d.Context(), hook(hookCommit), transactions.Using(i.Coordinator)); err != nil {
+		if err := transactions.OnCommit(ctx, hook(hookCommit), transactions.Using(i.Coordinator)); err != nil {
 			return err
 		}
-		if err := transactions.OnRollback(d.Context(), hook(hookRollback), transactions.Using(i.Coordinator)); err != nil {
+		if err := transactions.OnRollback(ctx, hook(hookRollback), transactions.Using(i.Coordinator)); err != nil {
 			return err
 		}
 		for _, l := range i.Legs {
-			if err := l.write(d, call); err != nil {
+			if err := l.do(d, call); err != nil {
 				return err
 			}
 		}
@@ -131,13 +139,34 @@ func (i intent) transfer(ctx context.Context, call string, note func(line)) erro
 		case fateFail:
 			return errFail
 		case fateSwallow:
-			_, _ = d.Coordinator().Exec(d.Context(), "SELECT 1 / 0") // that it fails is its purpose
+			_, _ = d.Coordinator().Exec(ctx, "SELECT 1 / 0") // that it fails is its purpose
 		}
 		return nil
 	}, i.options()...)
 }
 
-// write does the call's part in one database.
+// do does the call's part in one database, as one role or as two.
+func (l leg) do(d *hare.Distributed, call string) error {
+	become := func() error {
+		_, err := d.Client(l.Database).Exec(d.Context(), l.Become)
+		return err
+	}
+	if l.Become == "" {
+		return l.write(d, call)
+	}
+	if l.First {
+		if err := become(); err != nil {
+			return err
+		}
+		return l.write(d, call)
+	}
+	if err := l.write(d, call); err != nil {
+		return err
+	}
+	return become()
+}
+
+// write writes to the ledger, and to the account, or only reads.
 func (l leg) write(d *hare.Distributed, call string) error {
 	client := d.Client(l.Database)
 	account := Accounts.Using(client).Filter(query.Q("id", l.Account))

@@ -115,7 +115,10 @@ func (l *link) greet(config *tls.Config) (first message, near net.Conn, err erro
 
 // connect opens the far end.
 func (l *link) connect() (net.Conn, error) {
-	far, err := net.Dial("tcp", l.proxy.server)
+	l.proxy.mu.Lock()
+	server := l.proxy.server
+	l.proxy.mu.Unlock()
+	far, err := net.Dial("tcp", server)
 	if err != nil {
 		return nil, err
 	}

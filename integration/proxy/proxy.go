@@ -19,12 +19,12 @@ import (
 // Proxy is one listener in front of one server. Its methods may be called from several goroutines.
 type Proxy struct {
 	listener net.Listener
-	server   string
 	url      string
 	closed   chan struct{}
 	serving  sync.WaitGroup
 
 	mu      sync.Mutex
+	server  string
 	tls     *tls.Config
 	network network
 	healed  chan struct{} // closed when the present stall ends
@@ -69,6 +69,18 @@ func (p *Proxy) URL() string { return p.url }
 
 // Host is the address that the proxy listens on, with its port.
 func (p *Proxy) Host() string { return p.listener.Addr().String() }
+
+// Lead leads the connections that are made from now on to the server of another URL.
+func (p *Proxy) Lead(databaseURL string) error {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return errors.New("the database's URL is none") // as above
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = u.Host
+	return nil
+}
 
 // Secure makes the proxy speak TLS with clients that ask for it. Without it they are told that there is none.
 func (p *Proxy) Secure(config *tls.Config) {

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func repeated(tb testing.TB) map[string]struct {
 		q := All(t)
 		q.Where = []*Node{where(tb, t, parts...)}
 		return func(c *Compiler) error {
-			_, _, err := c.Select(&q)
+			_, _, err := c.Select(context.Background(), &q)
 			return err
 		}
 	}
@@ -35,18 +36,21 @@ func repeated(tb testing.TB) map[string]struct {
 	changes := set(tb, author, query.Set("rank", query.F("rank").Sub(1)))
 	columns, key := Columns(author.Columns[1:]...), Columns(author.PK...)
 	return map[string]repeat{
-		"everything":           {func(c *Compiler) error { _, _, err := c.Select(&everything); return err }, 0},
+		"everything":           {func(c *Compiler) error { _, _, err := c.Select(context.Background(), &everything); return err }, 0},
 		"one condition":        {selects(author, query.Q("id", 7)), 1},
 		"one text lookup":      {selects(author, query.Q("name__contains", "x")), 5},
 		"a list":               {selects(author, query.Q("id__in", []int{1, 2, 3})), 1},
 		"a relation":           {selects(book, query.Q("author__boss__name", "Ann")), 1},
-		"conditions and slice": {func(c *Compiler) error { _, _, err := c.Select(&sliced); return err }, 3},
-		"count":                {func(c *Compiler) error { _, _, err := c.Count(&everything); return err }, 0},
-		"update":               {func(c *Compiler) error { _, _, err := c.Update(&everything, changes, time.Time{}); return err }, 1},
-		"insert":               {func(c *Compiler) error { _, err := c.Insert(author, columns, key); return err }, 0},
-		"insert rows":          {func(c *Compiler) error { _, _, err := c.InsertRows(author, columns, key); return err }, 0},
-		"update row":           {func(c *Compiler) error { _, err := c.UpdateRow(author, columns, ColumnSet{}); return err }, 0},
-		"select row":           {func(c *Compiler) error { _, err := c.SelectRow(author); return err }, 0},
+		"conditions and slice": {func(c *Compiler) error { _, _, err := c.Select(context.Background(), &sliced); return err }, 3},
+		"count":                {func(c *Compiler) error { _, _, err := c.Count(context.Background(), &everything); return err }, 0},
+		"update": {func(c *Compiler) error {
+			_, _, err := c.Update(context.Background(), &everything, changes, time.Time{})
+			return err
+		}, 1},
+		"insert":      {func(c *Compiler) error { _, err := c.Insert(author, columns, key); return err }, 0},
+		"insert rows": {func(c *Compiler) error { _, _, err := c.InsertRows(author, columns, key); return err }, 0},
+		"update row":  {func(c *Compiler) error { _, err := c.UpdateRow(author, columns, ColumnSet{}); return err }, 0},
+		"select row":  {func(c *Compiler) error { _, err := c.SelectRow(author); return err }, 0},
 	}
 }
 
@@ -74,7 +78,7 @@ func TestBuildingAllocations(t *testing.T) {
 		}
 		q := All(author)
 		q.Where = append(q.Where, n)
-		if _, _, err := c.Select(&q); err != nil {
+		if _, _, err := c.Select(context.Background(), &q); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,6 +22,7 @@ type Assignment struct {
 // [*schema.NameError], a value that does not suit its column a [*schema.ValueError].
 func Assignments(t *schema.Table, set []query.Assignment) ([]Assignment, error) {
 	assignments := make([]Assignment, 0, len(set))
+	b := build{table: t}
 	var seen ColumnSet
 	for _, a := range set {
 		to, err := resolveColumn(t, a.Column)
@@ -42,7 +43,7 @@ func Assignments(t *schema.Table, set []query.Assignment) ([]Assignment, error) 
 		default:
 			seen = seen.With(c)
 		}
-		assignment, err := assign(t, to, at.column, plain(a.Value))
+		assignment, err := b.assign(to, at.column, plain(a.Value))
 		if err != nil {
 			return nil, err
 		}
@@ -51,15 +52,15 @@ func Assignments(t *schema.Table, set []query.Assignment) ([]Assignment, error) 
 	return assignments, nil
 }
 
-func assign(t *schema.Table, to *target, c *schema.Column, value any) (Assignment, error) {
+func (b *build) assign(to *target, c *schema.Column, value any) (Assignment, error) {
 	if e, ok := value.(query.Expr); ok {
-		x, err := expression(t, c, e)
+		x, err := b.expression(c, e, 0)
 		switch {
 		case err != nil:
 			return Assignment{}, err
 		case x.joins:
 			return Assignment{}, usage("an update of %s computes with its own columns only, and %q is set from another model's",
-				t.Model, c.Name)
+				b.table.Model, c.Name)
 		case !canAssign(c, x):
 			return Assignment{}, wrong(c, "the expression's values are of another type")
 		}

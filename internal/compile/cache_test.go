@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -65,7 +66,7 @@ func TestCacheStaysBounded(t *testing.T) {
 		for bit, at := 0, shape; at > 0; bit, at = bit+1, at>>1 {
 			q.Where = append(q.Where, conditions[at&1])
 		}
-		if _, _, err := c.Count(&q); err != nil {
+		if _, _, err := c.Count(context.Background(), &q); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +80,7 @@ func TestCacheStaysBounded(t *testing.T) {
 	for range 3 {
 		before := c.Renders()
 		for range 2 {
-			if _, _, err := c.Select(&q); err != nil {
+			if _, _, err := c.Select(context.Background(), &q); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -121,7 +122,7 @@ func TestLongKeysAreNotKept(t *testing.T) {
 		q.Where = append(q.Where, where(t, author, query.Q("age", nil)))
 	}
 	for range 2 {
-		if _, _, err := c.Count(&q); err != nil {
+		if _, _, err := c.Count(context.Background(), &q); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,7 +137,7 @@ func TestTablesDoNotShareShapes(t *testing.T) {
 	texts := map[string]bool{}
 	for _, table := range []*schema.Table{table[Author](t), table[Book](t), table[Pair](t), keyless(t)} {
 		q := All(table)
-		s, _, err := c.Exists(&q)
+		s, _, err := c.Exists(context.Background(), &q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@
 package compile
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -71,42 +72,52 @@ func New(d backend.Dialect, f features.Features, alias string) *Compiler {
 func (c *Compiler) Renders() uint64 { return c.renders.Load() }
 
 // Select reads the rows of the query: every column, in the table's order.
-func (c *Compiler) Select(q *Query) (Statement, []any, error) { return c.query(formSelect, q, nil) }
+func (c *Compiler) Select(ctx context.Context, q *Query) (Statement, []any, error) {
+	return c.query(ctx, formSelect, q, nil)
+}
 
 // Count gives one row with the number of rows of the query, an integer.
-func (c *Compiler) Count(q *Query) (Statement, []any, error) { return c.query(formCount, q, nil) }
+func (c *Compiler) Count(ctx context.Context, q *Query) (Statement, []any, error) {
+	return c.query(ctx, formCount, q, nil)
+}
 
 // Exists gives one row if the query has any, and no row otherwise.
-func (c *Compiler) Exists(q *Query) (Statement, []any, error) { return c.query(formExists, q, nil) }
+func (c *Compiler) Exists(ctx context.Context, q *Query) (Statement, []any, error) {
+	return c.query(ctx, formExists, q, nil)
+}
 
 // Delete deletes exactly the rows that the query would return.
-func (c *Compiler) Delete(q *Query) (Statement, []any, error) { return c.query(formDelete, q, nil) }
+func (c *Compiler) Delete(ctx context.Context, q *Query) (Statement, []any, error) {
+	return c.query(ctx, formDelete, q, nil)
+}
 
 // Update assigns to exactly the rows that the query would return. Columns that hold the time of the last change
 // follow with now, unless the assignments set them.
-func (c *Compiler) Update(q *Query, set []Assignment, now time.Time) (Statement, []any, error) {
+func (c *Compiler) Update(ctx context.Context, q *Query, set []Assignment, now time.Time) (Statement, []any, error) {
 	if len(set) == 0 {
 		return Statement{}, nil, usage("an update of %s sets no column", q.Table.Model)
 	}
-	return c.query(formUpdate, q, touch(q.Table, set, now))
+	return c.query(ctx, formUpdate, q, touch(q.Table, set, now))
 }
 
 // query is the way of every statement that has conditions: walk, look up and, for a shape not seen before, render.
-func (c *Compiler) query(f form, q *Query, set []Assignment) (Statement, []any, error) {
+//
+// A context that ends stops the rendering: it is what takes long for a large query.
+func (c *Compiler) query(ctx context.Context, f form, q *Query, set []Assignment) (Statement, []any, error) {
 	if q.Limit < Unlimited || q.Offset < Unlimited {
 		return Statement{}, nil, usage("limit and offset must not be negative")
+	}
+	if n, most := countArgs(q, set), c.features.MaxBindParameters; most > 0 && n > most {
+		return Statement{}, nil, usage("the query has %d arguments, and connection %q takes at most %d: use the lookup \"in\", "+
+			"whose list counts as one", n, c.alias, most)
 	}
 	w := newWalk(c.dialect)
 	defer w.free()
 	args := w.statement(f, q, set)
-	if most := c.features.MaxBindParameters; most > 0 && len(args) > most {
-		return Statement{}, nil, usage("the query has %d arguments, and connection %q takes at most %d: use the lookup \"in\", "+
-			"whose list counts as one", len(args), c.alias, most)
-	}
 	if s, ok := c.cache.get(q.Table, w.key); ok {
 		return s, args, nil
 	}
-	s, err := c.render(f, q, set)
+	s, err := c.render(ctx, f, q, set)
 	if err != nil {
 		return Statement{}, nil, err
 	}

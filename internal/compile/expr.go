@@ -14,12 +14,13 @@ import (
 // expr is a checked expression. It never changes.
 type expr struct {
 	op          query.Op
+	joins       bool
+	depth       uint16 // as a Node's
 	kind        backend.Kind
+	size, args  uint32
 	place       *place // OpColumn
 	value       any    // OpValue; canonical
 	left, right *expr
-	args        int
-	joins       bool
 }
 
 // signs are the operations as backend.Dialect names them.
@@ -29,10 +30,13 @@ var signs = [...]string{query.OpAdd: "+", query.OpSub: "-", query.OpMul: "*", qu
 //
 // Arithmetic is for numbers: integers, floats and decimals mix, and the result is the widest of them, a float before a
 // decimal before an integer.
-func expression(t *schema.Table, beside *schema.Column, e query.Expr) (*expr, error) {
+func (b *build) expression(beside *schema.Column, e query.Expr, level int) (*expr, error) {
+	if err := b.step(level); err != nil {
+		return nil, err
+	}
 	switch e.Op {
 	case query.OpColumn:
-		to, err := resolveColumn(t, e.Path)
+		to, err := resolveColumn(b.table, e.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -40,22 +44,22 @@ func expression(t *schema.Table, beside *schema.Column, e query.Expr) (*expr, er
 		if err != nil {
 			return nil, err
 		}
-		return &expr{op: e.Op, kind: at.column.Type.Kind, place: at, joins: at.route != nil}, nil
+		return &expr{op: e.Op, kind: at.column.Type.Kind, place: at, joins: at.route != nil, size: 1}, nil
 	case query.OpValue:
 		value := plain(e)
 		if inner, ok := value.(query.Expr); ok {
-			return expression(t, beside, inner)
+			return b.expression(beside, inner, level+1)
 		}
 		return constant(beside, value)
 	case query.OpAdd, query.OpSub, query.OpMul, query.OpDiv, query.OpMod:
 		if e.Left == nil || e.Right == nil {
 			break
 		}
-		left, err := expression(t, beside, *e.Left)
+		left, err := b.expression(beside, *e.Left, level+levelsOfArithmetic)
 		if err != nil {
 			return nil, err
 		}
-		right, err := expression(t, beside, *e.Right)
+		right, err := b.expression(beside, *e.Right, level+levelsOfArithmetic)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +70,7 @@ func expression(t *schema.Table, beside *schema.Column, e query.Expr) (*expr, er
 
 // constant is a number in arithmetic. Decimal types give their digits as text.
 func constant(beside *schema.Column, value any) (*expr, error) {
-	x := &expr{op: query.OpValue, args: 1, value: schema.Canonical(value)}
+	x := &expr{op: query.OpValue, size: 1, args: 1, value: schema.Canonical(value)}
 	if digits, ok := x.value.([]byte); ok { // a Value method may give text so
 		x.value = string(digits)
 	}
@@ -96,7 +100,10 @@ func arithmetic(beside *schema.Column, o query.Op, left, right *expr) (*expr, er
 	if !number(left.kind) || !number(right.kind) {
 		return nil, wrong(beside, "arithmetic takes integers, floats and decimals, and one of the columns holds something else")
 	}
-	x := &expr{op: o, left: left, right: right, args: left.args + right.args, joins: left.joins || right.joins}
+	x := &expr{
+		op: o, left: left, right: right, args: left.args + right.args, joins: left.joins || right.joins,
+		size: left.size + right.size + 1, depth: max(left.depth, right.depth) + levelsOfArithmetic,
+	}
 	switch {
 	case left.kind == backend.KindFloat || right.kind == backend.KindFloat:
 		x.kind = backend.KindFloat

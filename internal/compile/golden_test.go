@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -72,17 +73,17 @@ func reads[T any](name string, build func(tb testing.TB, t *schema.Table, q *Que
 	return statement{name, func(tb testing.TB, c *Compiler) (Statement, []any, error) {
 		q := All(table[T](tb))
 		build(tb, q.Table, &q)
-		return c.Select(&q)
+		return c.Select(context.Background(), &q)
 	}}
 }
 
 // answers is reads for another statement than a select.
-func answers[T any](name string, run func(c *Compiler, q *Query) (Statement, []any, error),
+func answers[T any](name string, run func(c *Compiler, ctx context.Context, q *Query) (Statement, []any, error),
 	build func(tb testing.TB, t *schema.Table, q *Query)) statement {
 	return statement{name, func(tb testing.TB, c *Compiler) (Statement, []any, error) {
 		q := All(table[T](tb))
 		build(tb, q.Table, &q)
-		return run(c, &q)
+		return run(c, context.Background(), &q)
 	}}
 }
 
@@ -133,7 +134,7 @@ func selects() []statement {
 		answers[Author]("exists in no row", (*Compiler).Exists, slice(0, Unlimited)),
 		answers[Author]("exists after an offset", (*Compiler).Exists, slice(Unlimited, 7)),
 		{"negative limit", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
-			return c.Select(&Query{Table: table[Author](tb), Limit: -10, Offset: Unlimited})
+			return c.Select(context.Background(), &Query{Table: table[Author](tb), Limit: -10, Offset: Unlimited})
 		}},
 	}
 }
@@ -232,7 +233,7 @@ func updates[T any](name string, build func(tb testing.TB, t *schema.Table, q *Q
 	return statement{"update " + name, func(tb testing.TB, c *Compiler) (Statement, []any, error) {
 		q := All(table[T](tb))
 		build(tb, q.Table, &q)
-		return c.Update(&q, set(tb, q.Table, assignments...), noon)
+		return c.Update(context.Background(), &q, set(tb, q.Table, assignments...), noon)
 	}}
 }
 
@@ -275,11 +276,11 @@ func writes() []statement {
 		answers[Book]("delete over a relation", (*Compiler).Delete, related),
 		answers[Pair]("delete a slice by a key of several columns", (*Compiler).Delete, pairs),
 		{"delete a slice without a key", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
-			return c.Delete(&Query{Table: keyless(tb), Limit: 3, Offset: Unlimited})
+			return c.Delete(context.Background(), &Query{Table: keyless(tb), Limit: 3, Offset: Unlimited})
 		}},
 		{"update nothing", func(tb testing.TB, c *Compiler) (Statement, []any, error) {
 			q := All(table[Author](tb))
-			return c.Update(&q, nil, noon)
+			return c.Update(context.Background(), &q, nil, noon)
 		}},
 	}
 }

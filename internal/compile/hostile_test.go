@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func second[T any](_ T, err error) error { return err }
 // TestHostileValues: no value leaves a trace in the text.
 func TestHostileValues(t *testing.T) {
 	book := table[Book](t)
-	harmless, _, err := arraysCompiler().Update(&Query{
+	harmless, _, err := arraysCompiler().Update(context.Background(), &Query{
 		Table: book, Where: []*Node{where(t, book, query.Q("title__icontains", "x", "subtitle__in", []string{"x"}))},
 		Limit: Unlimited, Offset: Unlimited,
 	}, set(t, book, query.Set("title", "x")), noon)
@@ -61,7 +62,7 @@ func TestHostileValues(t *testing.T) {
 	for _, text := range []string{`"`, "'", "?", "??", "$1", "$2::text", `\`, "'; DROP TABLE book; --", "%", "_", "😀", strings.Repeat("'", 1<<16)} {
 		q := All(book)
 		q.Where = []*Node{where(t, book, query.Q("title__icontains", text, "subtitle__in", []string{text, text}))}
-		got, _, err := arraysCompiler().Update(&q, set(t, book, query.Set("title", text)), noon)
+		got, _, err := arraysCompiler().Update(context.Background(), &q, set(t, book, query.Set("title", text)), noon)
 		if err != nil {
 			t.Fatal(err)
 		}

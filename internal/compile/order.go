@@ -20,6 +20,9 @@ type Term struct {
 //
 // A wrong name is a [*schema.NameError], anything else a [*UsageError].
 func OrderBy(t *schema.Table, terms []any) ([]Term, error) {
+	if len(terms) > maxTerms {
+		return nil, usage("an order of %s has %d terms, and %d are the most", t.Model, len(terms), maxTerms)
+	}
 	order := make([]Term, 0, len(terms))
 	for _, term := range terms {
 		var o query.Order

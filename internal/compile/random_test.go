@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -193,11 +194,13 @@ func (q *randomQuery) statement(tb testing.TB, t *schema.Table) func(c *Compiler
 	}
 	changes := append(set(tb, t, assignments...), set(tb, t, query.Set("weight", q.values.Float64()))...)
 	return pick(&q.shape,
-		func(c *Compiler) (Statement, []any, error) { return c.Select(&from) },
-		func(c *Compiler) (Statement, []any, error) { return c.Count(&from) },
-		func(c *Compiler) (Statement, []any, error) { return c.Exists(&from) },
-		func(c *Compiler) (Statement, []any, error) { return c.Update(&from, changes, noon) },
-		func(c *Compiler) (Statement, []any, error) { return c.Delete(&from) },
+		func(c *Compiler) (Statement, []any, error) { return c.Select(context.Background(), &from) },
+		func(c *Compiler) (Statement, []any, error) { return c.Count(context.Background(), &from) },
+		func(c *Compiler) (Statement, []any, error) { return c.Exists(context.Background(), &from) },
+		func(c *Compiler) (Statement, []any, error) {
+			return c.Update(context.Background(), &from, changes, noon)
+		},
+		func(c *Compiler) (Statement, []any, error) { return c.Delete(context.Background(), &from) },
 	)
 }
 

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,11 +30,14 @@ type renderer struct {
 	joins     []string
 	aliases   map[string]string // of the tables that routes lead to, by the routes' keys
 	err       error             // the first thing that the database does not have
+	ctx       context.Context
+	written   int // conditions
 }
 
 // render makes the statement of a shape that is not in the cache.
-func (c *Compiler) render(f form, q *Query, set []Assignment) (Statement, error) {
+func (c *Compiler) render(ctx context.Context, f form, q *Query, set []Assignment) (Statement, error) {
 	r := c.renderer()
+	r.ctx = ctx
 	switch f {
 	case formSelect:
 		return r.finish(r.selectRows(q))
@@ -58,6 +62,13 @@ func (c *Compiler) renderer() *renderer {
 func (r *renderer) require(flags ...features.Flag) {
 	if r.err == nil {
 		r.err = features.Require(r.alias, r.features, flags...)
+	}
+}
+
+// attend looks at the context once in a while.
+func (r *renderer) attend() {
+	if r.written++; r.err == nil && r.written%attention == 0 {
+		r.err = interrupted(r.ctx)
 	}
 }
 
@@ -117,69 +128,99 @@ func (r *renderer) table(to *route) string {
 	return alias
 }
 
+// conditions are those of the whole statement, which must all be true.
 func (r *renderer) conditions(nodes []*Node) []squirrel.Sqlizer {
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return n == nil })
 	var conditions []squirrel.Sqlizer
+	if len(nodes) > longest {
+		nodes = []*Node{{op: opAll, parts: nodes}}
+	}
 	for _, n := range nodes {
-		if n != nil {
-			conditions = append(conditions, r.node(n))
-		}
+		c := clause{renderer: r}
+		c.node(n)
+		conditions = append(conditions, squirrel.Expr(c.text.String(), c.slots...))
 	}
 	return conditions
 }
 
-// nested puts a long list of conditions into groups: to a parser, a OR b OR c is as deep as it is long, and SQLite's goes
-// down a thousand levels.
-func nested[L interface {
-	~[]squirrel.Sqlizer
-	squirrel.Sqlizer
-}](list L) L {
-	const longest = 200
-	if len(list) <= longest {
-		return list
-	}
-	groups := make(L, 0, len(list)/longest+1)
-	for group := range slices.Chunk(list, longest) {
-		groups = append(groups, group)
-	}
-	return nested(groups)
+// clause is the text of a condition. It is written from its beginning to its end, as a text that is put together from the
+// inside out is copied at each level.
+type clause struct {
+	*renderer
+	text  strings.Builder
+	slots []any
 }
 
-func (r *renderer) node(n *Node) squirrel.Sqlizer {
+func (c *clause) write(text string, slots ...any) {
+	c.text.WriteString(text)
+	c.slots = append(c.slots, slots...)
+}
+
+// list writes conditions side by side, a long list as groups of groups.
+func (c *clause) list(sign string, nodes []*Node) {
+	size := 1
+	for size*longest < len(nodes) {
+		size *= longest
+	}
+	separator := "("
+	for group := range slices.Chunk(nodes, size) {
+		c.write(separator)
+		if len(group) == 1 {
+			c.node(group[0])
+		} else {
+			c.list(sign, group)
+		}
+		separator = sign
+	}
+	c.write(")")
+}
+
+func (c *clause) node(n *Node) {
+	if c.attend(); c.err != nil {
+		return
+	}
 	switch n.op {
 	case opFalse:
-		return squirrel.Or{}
+		c.write("(1=0)")
+		return
 	case opAll:
-		return nested(squirrel.And(r.conditions(n.parts)))
+		c.list(" AND ", n.parts)
+		return
 	case opAny:
-		return nested(squirrel.Or(r.conditions(n.parts)))
+		c.list(" OR ", n.parts)
+		return
 	case opNot:
 		// True where the part is false and where it is unknown, unlike NOT.
-		return squirrel.ConcatExpr("(", r.node(n.parts[0]), ") IS NOT TRUE")
+		c.write("(")
+		c.node(n.parts[0])
+		c.write(") IS NOT TRUE")
+		return
 	}
-	column := r.column(n.place)
+	column := c.column(n.place)
 	switch n.op {
 	case opNull:
-		return squirrel.Expr(column + " IS NULL")
+		c.write(column + " IS NULL")
 	case opNotNull:
-		return squirrel.Expr(column + " IS NOT NULL")
+		c.write(column + " IS NOT NULL")
 	case opIn, opInNull, opNotIn, opNotInNull:
-		return r.membership(n, column)
+		c.membership(n, column)
 	case opEqual, opDistinct, opGreater, opGreaterEqual, opLess, opLessEqual:
-		right, slots := r.right(n)
-		column, right = r.alike(n, column, right)
-		return squirrel.Expr(column+comparisonSigns[n.op]+right, slots...)
+		right, slots := c.right(n)
+		column, right = c.alike(n, column, right)
+		c.write(column+comparisonSigns[n.op]+right, slots...)
+	default:
+		at := c.slot()
+		c.write(c.dialect.Match(backend.TextMatch(n.op-opMatch), column, at.placeholder()), at)
 	}
-	at := r.slot()
-	return squirrel.Expr(r.dialect.Match(backend.TextMatch(n.op-opMatch), column, at.placeholder()), at)
 }
 
 var comparisonSigns = [...]string{
 	opEqual: " = ", opDistinct: " IS DISTINCT FROM ", opGreater: " > ", opGreaterEqual: " >= ", opLess: " < ", opLessEqual: " <= ",
 }
 
-func (r *renderer) membership(n *Node, column string) squirrel.Sqlizer {
-	at := r.slot()
-	in := r.dialect.In(column, n.place.column.Type, at.placeholder())
+func (c *clause) membership(n *Node, column string) {
+	at := c.slot()
+	in := c.dialect.In(column, n.place.column.Type, at.placeholder())
 	switch n.op {
 	case opInNull:
 		in = "(" + in + " OR " + column + " IS NULL)"
@@ -188,7 +229,7 @@ func (r *renderer) membership(n *Node, column string) squirrel.Sqlizer {
 	case opNotInNull:
 		in = "(NOT (" + in + ") AND " + column + " IS NOT NULL)"
 	}
-	return squirrel.Expr(in, at)
+	c.write(in, at)
 }
 
 // right is what a comparison compares with.

@@ -37,7 +37,7 @@ func (r *renderer) rows(q *Query, f form, columns ...string) squirrel.SelectBuil
 		from += " AS " + r.table(nil)
 	}
 	rows := squirrel.Select(columns...).From(from)
-	for _, condition := range nested(squirrel.And(r.conditions(q.Where))) {
+	for _, condition := range r.conditions(q.Where) {
 		rows = rows.Where(condition)
 	}
 	if f.ordered(q) {

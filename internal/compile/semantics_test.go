@@ -263,21 +263,21 @@ func TestMeaning(t *testing.T) {
 					want = append(want, row.ID)
 				}
 			}
-			s, args, err := c.Select(&q)
+			s, args, err := c.Select(context.Background(), &q)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, firsts(t, conn, s, args)); diff != "" {
 				t.Fatalf("%s\n%s (-want +got):\n%s", s.SQL, showAll(args), diff)
 			}
-			s, args, err = c.Count(&q)
+			s, args, err = c.Count(context.Background(), &q)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := firsts(t, conn, s, args); got[0] != int64(len(want)) {
 				t.Fatalf("%s counts %d rows, and there are %d", s.SQL, got[0], len(want))
 			}
-			s, args, err = c.Exists(&q)
+			s, args, err = c.Exists(context.Background(), &q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -306,7 +306,7 @@ func TestWritesReachTheRowsOfTheQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := func(q Query) []int64 {
-		s, args, err := c.Select(&q)
+		s, args, err := c.Select(context.Background(), &q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +326,7 @@ func TestWritesReachTheRowsOfTheQuery(t *testing.T) {
 		}
 		want := ids(q)
 
-		update, args, err := c.Update(&q, marks, noon)
+		update, args, err := c.Update(context.Background(), &q, marks, noon)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func TestWritesReachTheRowsOfTheQuery(t *testing.T) {
 		control("ROLLBACK")
 
 		before := ids(everything)
-		remove, args, err := c.Delete(&q)
+		remove, args, err := c.Delete(context.Background(), &q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -138,11 +139,11 @@ func TestNearShapes(t *testing.T) {
 	texts := map[string]bool{}
 	for range 2 {
 		for i := range near {
-			fresh, _, err := arraysCompiler().Select(&near[i])
+			fresh, _, err := arraysCompiler().Select(context.Background(), &near[i])
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, _, err := c.Select(&near[i])
+			found, _, err := c.Select(context.Background(), &near[i])
 			if err != nil {
 				t.Fatal(err)
 			}

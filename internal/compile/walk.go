@@ -80,12 +80,12 @@ func countArgs(q *Query, set []Assignment) int {
 	}
 	for i := range set {
 		if n++; set[i].expr != nil {
-			n += set[i].expr.args
+			n += int(set[i].expr.args)
 		}
 	}
 	for _, node := range q.Where {
 		if node != nil {
-			n += node.args
+			n += int(node.args)
 		}
 	}
 	return n

@@ -32,8 +32,11 @@ const (
 // Node is a checked condition. It never changes and may be part of any number of queries.
 type Node struct {
 	op    op
-	joins bool // a column lies behind a relation
-	args  int  // how many arguments the whole node binds
+	joins bool   // a column lies behind a relation
+	rank  uint8  // of a group that [And] made
+	depth uint16 // how many levels the text has, less than 2 * maxDepth
+	size  uint32 // how many parts the whole node has
+	args  uint32 // how many arguments it binds
 	place *place
 	value any   // the argument, canonical; the text itself for opMatch
 	expr  *expr // in the place of value
@@ -53,69 +56,106 @@ type Node struct {
 // A wrong name is a [*schema.NameError], a value that does not suit its column a [*schema.ValueError] and anything else a
 // [*UsageError].
 func Where(t *schema.Table, parts []query.Predicate, exclude bool) (*Node, error) {
-	n, err := group(t, opAll, parts)
+	b := build{table: t}
+	n, err := b.group(opAll, parts, 0)
 	if err != nil || n == nil || !exclude {
 		return n, err
 	}
-	return negation(n), nil
+	return b.negation(n)
 }
 
-func predicate(t *schema.Table, p query.Predicate) (*Node, error) {
+func (b *build) predicate(p query.Predicate, level int) (*Node, error) {
+	p, err := b.only(p, level)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.step(level); err != nil {
+		return nil, err
+	}
 	switch p := p.(type) {
 	case *query.Condition:
-		return condition(t, p)
+		return b.condition(p)
 	case *query.Group:
 		if p.Connector == query.AnyOf && len(p.Parts) == 0 {
-			return &Node{op: opFalse}, nil
+			return &Node{op: opFalse, size: 1}, nil
 		}
-		if p.Connector == query.AnyOf {
-			return group(t, opAny, p.Parts)
-		}
-		return group(t, opAll, p.Parts)
+		return b.group(connectorOf(p), p.Parts, level)
 	case *query.Negation:
-		n, err := predicate(t, p.Part)
+		n, err := b.predicate(p.Part, level+1)
 		if err != nil || n == nil {
 			return nil, err
 		}
-		return negation(n), nil
+		return b.negation(n)
 	case *query.Invalid:
 		return nil, &UsageError{Reason: p.Reason}
 	default:
-		return nil, usage("a predicate on %s is missing: %T", t.Model, p)
+		return nil, usage("a predicate on %s is missing: %T", b.table.Model, p)
 	}
 }
 
-func group(t *schema.Table, connector op, predicates []query.Predicate) (*Node, error) {
+func connectorOf(g *query.Group) op {
+	if g.Connector == query.AnyOf {
+		return opAny
+	}
+	return opAll
+}
+
+// group joins predicates. Groups of the same connector in it are part of it, however deep they are: a condition that grew
+// in a loop is as long as its terms, and as deep as one of them.
+func (b *build) group(connector op, predicates []query.Predicate, level int) (*Node, error) {
 	if len(predicates) == 1 {
-		return predicate(t, predicates[0])
+		return b.predicate(predicates[0], level)
 	}
 	all := &Node{op: connector}
 	for _, p := range predicates {
-		n, err := predicate(t, p)
-		if err != nil {
+		if err := b.gather(all, p, level); err != nil {
 			return nil, err
 		}
-		if n != nil {
-			all.parts = append(all.parts, n)
-			all.args += n.args
-			all.joins = all.joins || n.joins
+	}
+	return all.closed(b.table)
+}
+
+// gather adds a predicate to a group, or the parts of one that says the same of them as the group.
+func (b *build) gather(all *Node, p query.Predicate, level int) error {
+	var left [][]query.Predicate // what is to be added yet, the innermost group last
+	for {
+		var err error
+		if p, err = b.only(p, level); err != nil {
+			return err
+		}
+		if g, ok := p.(*query.Group); ok && len(g.Parts) > 0 && connectorOf(g) == all.op {
+			if err := b.step(level); err != nil {
+				return err
+			}
+			left = append(left, g.Parts)
+		} else {
+			n, err := b.predicate(p, level+1)
+			if err != nil {
+				return err
+			}
+			if n != nil {
+				all.add(n)
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		group := &left[len(left)-1]
+		if p, *group = (*group)[0], (*group)[1:]; len(*group) == 0 {
+			left = left[:len(left)-1]
 		}
 	}
-	switch len(all.parts) {
-	case 0:
-		return nil, nil
-	case 1:
-		return all.parts[0], nil
+}
+
+func (b *build) negation(n *Node) (*Node, error) {
+	if n.depth >= maxDepth {
+		return nil, tooDeep(b.table)
 	}
-	return all, nil
+	return &Node{op: opNot, joins: n.joins, args: n.args, size: n.size + 1, depth: n.depth + 1, parts: []*Node{n}}, nil
 }
 
-func negation(n *Node) *Node {
-	return &Node{op: opNot, joins: n.joins, args: n.args, parts: []*Node{n}}
-}
-
-func condition(t *schema.Table, c *query.Condition) (*Node, error) {
-	to, err := resolve(t, c.Path)
+func (b *build) condition(c *query.Condition) (*Node, error) {
+	to, err := resolve(b.table, c.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -129,18 +169,18 @@ func condition(t *schema.Table, c *query.Condition) (*Node, error) {
 	case to.lookup == lookupIn || to.lookup == lookupNotIn:
 		return membership(at, to, value)
 	case to.lookup == lookupRange:
-		return between(t, at, to, value)
+		return b.between(at, to, value)
 	case to.lookup.text():
 		return match(at, to.lookup, value)
 	default:
-		return comparison(t, at, to, to.lookup, value)
+		return b.comparison(at, to, to.lookup, value)
 	}
 }
 
-func leaf(at *place, o op) *Node { return &Node{op: o, place: at, joins: at.route != nil} }
+func leaf(at *place, o op) *Node { return &Node{op: o, place: at, joins: at.route != nil, size: 1} }
 
 func leafValue(at *place, o op, value any) *Node {
-	return &Node{op: o, place: at, joins: at.route != nil, args: 1, value: value}
+	return &Node{op: o, place: at, joins: at.route != nil, size: 1, args: 1, value: value}
 }
 
 func nullTest(at *place, value any) (*Node, error) {
@@ -154,9 +194,9 @@ func nullTest(at *place, value any) (*Node, error) {
 }
 
 // comparison compares with one value or expression. A nil is NULL: "exact" and "not" ask for it and its absence.
-func comparison(t *schema.Table, at *place, to *target, l lookup, value any) (*Node, error) {
+func (b *build) comparison(at *place, to *target, l lookup, value any) (*Node, error) {
 	if e, ok := value.(query.Expr); ok {
-		return expressionComparison(t, at, l, e)
+		return b.expressionComparison(at, l, e)
 	}
 	v, err := to.canonical(at.column, value)
 	switch {
@@ -175,22 +215,24 @@ func comparison(t *schema.Table, at *place, to *target, l lookup, value any) (*N
 	return nil, wrong(at.column, "the lookup %v takes a value, and got nil: NULL is neither smaller nor larger; use isnull", l)
 }
 
-func expressionComparison(t *schema.Table, at *place, l lookup, e query.Expr) (*Node, error) {
+func (b *build) expressionComparison(at *place, l lookup, e query.Expr) (*Node, error) {
 	if err := checkLookup(at.column, l); err != nil {
 		return nil, err
 	}
-	x, err := expression(t, at.column, e)
+	x, err := b.expression(at.column, e, 0)
 	if err != nil {
 		return nil, err
 	}
 	if !canCompare(at.column.Type.Kind, x.kind) {
 		return nil, wrong(at.column, "the expression beside it holds values of another type")
 	}
-	return &Node{op: lookupOps[l], place: at, joins: at.route != nil || x.joins, args: x.args, expr: x}, nil
+	return &Node{
+		op: lookupOps[l], place: at, joins: at.route != nil || x.joins, size: x.size + 1, depth: x.depth, args: x.args, expr: x,
+	}, nil
 }
 
 // between is both bounds at once. Without any bound it still asks for a value.
-func between(t *schema.Table, at *place, to *target, value any) (*Node, error) {
+func (b *build) between(at *place, to *target, value any) (*Node, error) {
 	bounds, ok := elements(value)
 	if !ok || len(bounds) != 2 {
 		return nil, wrong(at.column, "the lookup range takes a list of two values, nil for an open side, and got %T", value)
@@ -201,19 +243,14 @@ func between(t *schema.Table, at *place, to *target, value any) (*Node, error) {
 		if isNil(bound) {
 			continue
 		}
-		n, err := comparison(t, at, to, l, bound)
+		n, err := b.comparison(at, to, l, bound)
 		if err != nil {
 			return nil, err
 		}
-		both.parts = append(both.parts, n)
-		both.args += n.args
-		both.joins = both.joins || n.joins
+		both.add(n)
 	}
-	switch len(both.parts) {
-	case 0:
+	if len(both.parts) == 0 {
 		return leaf(at, opNotNull), nil
-	case 1:
-		return both.parts[0], nil
 	}
-	return both, nil
+	return both.closed(b.table)
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -270,11 +271,11 @@ func TestTooManyArguments(t *testing.T) {
 			query100.Where = append(query100.Where, n)
 		}
 	}
-	if _, args, err := c.Count(&query100); err != nil || len(args) != 100 {
+	if _, args, err := c.Count(context.Background(), &query100); err != nil || len(args) != 100 {
 		t.Errorf("%d arguments: %v", len(args), err)
 	}
 	before := c.Renders()
-	if _, _, err := c.Count(&query101); refusalOf(err) != misuse {
+	if _, _, err := c.Count(context.Background(), &query101); refusalOf(err) != misuse {
 		t.Errorf("101 arguments: %v", err)
 	}
 	if c.Renders() != before {
@@ -289,7 +290,7 @@ func TestListIsOneArgument(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 1000, 70000} {
 		q := All(table[Author](t))
 		q.Where = []*Node{where(t, q.Table, query.Q("rank__in", make([]int32, n)))}
-		s, args, err := c.Select(&q)
+		s, args, err := c.Select(context.Background(), &q)
 		if err != nil {
 			t.Fatal(err)
 		}

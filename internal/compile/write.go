@@ -31,7 +31,7 @@ func (r *renderer) delete(q *Query) squirrel.Sqlizer {
 // query with either is asked for the keys of its rows.
 func (r *renderer) affected(f form, q *Query) []squirrel.Sqlizer {
 	if !q.sliced() && !joins(q, false) {
-		return nested(squirrel.And(r.conditions(q.Where)))
+		return r.conditions(q.Where)
 	}
 	if len(q.Table.PK) == 0 {
 		r.err = usage("%s has no primary key, so that a slice of its rows, or what they are related to, cannot say which to write",

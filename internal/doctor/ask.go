@@ -36,6 +36,7 @@ type database struct {
 	tables    tables
 	made      []coordinatorRow // the row of the coordinator's table, if there is one
 	waiting   []decision
+	delivered bool // recovery finds that every old decision has been followed everywhere
 	standbys  []standby
 	leases    []lease
 }

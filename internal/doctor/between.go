@@ -16,6 +16,18 @@ func (all *examination) answered(q question) (list []*database) {
 	return list
 }
 
+// primaryOf is the alias that leads to the primary of a standby, if one of the databases that have answered is it.
+func (all *examination) primaryOf(standby *database) string {
+	if standby.failed[identityIs] == nil {
+		for _, d := range all.answered(identityIs) {
+			if d.failed[serverIs] == nil && !d.server.Standby && d.identity.same(standby.identity) {
+				return d.alias
+			}
+		}
+	}
+	return ""
+}
+
 // sameDatabase finds aliases that lead to one database. A standby is told as such by a check of its own.
 func sameDatabase(_ *database, all *examination) (findings []Finding) {
 	var primaries []*database

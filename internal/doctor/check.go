@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // check is one thing that is looked at.
@@ -109,7 +110,7 @@ func (c check) unanswered(d *database, err error) Finding {
 	f.Mend = "let a superuser look, or give the role the right that the server names"
 	if grant, ok := grants[c.of]; ok && d.server.Role != "" {
 		f.State = Failure
-		f.Mend, f.SQL = "hare needs this right; a superuser or the owner gives it:", []string{fmt.Sprintf(grant, quoteName(d.server.Role))}
+		f.Mend, f.SQL = "hare needs this right; a superuser or the owner gives it:", []string{fmt.Sprintf(grant, plaintext.Name(d.server.Role))}
 	}
 	return f
 }

@@ -3,7 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+
+	"github.com/hare-go/hare/transactions"
 )
 
 // coordinatorRow is the row of the coordinator's table: its id, and which database it was given to.
@@ -18,6 +21,14 @@ func askCoordinator(ctx context.Context, d *database) error {
 
 // coordinates reports whether the database has coordinated distributed transactions.
 func (d *database) coordinates() bool { return d.has(coordinatorTable) != nil }
+
+// leads reports whether recovery can use this alias as that of a coordinator: it leads to the primary, which is not a copy,
+// under a role that may read and write the decisions.
+func (d *database) leads() bool {
+	rights := d.has(decisionsTable)
+	return len(d.made) == 1 && d.failed[serverIs] == nil && !d.server.Standby && rights != nil && len(rights.missing()) == 0 &&
+		(d.failed[identityIs] != nil || d.identity.same(identity{System: d.made[0].System, OID: d.made[0].OID}))
+}
 
 // coordinated reports whether any of the databases has.
 func (all *examination) coordinated() bool {
@@ -56,16 +67,36 @@ func askDecisions(ctx context.Context, d *database) error {
 FROM `+decisionsTable+` WHERE resolved_at IS NULL ORDER BY created_at LIMIT 1`, d.options.OlderThan.Seconds())
 }
 
+// overdue reports whether a coordinator has decisions that are old and not resolved.
+func (all *examination) overdue(d *database) bool {
+	return d.failed[reaching] == nil && d.failed[serverIs] == nil && !d.server.Standby && d.coordinates() && len(d.waiting) > 0 && d.waiting[0].Old > 0
+}
+
+// askRecovery asks recovery, which only reports, whether anybody still waits for the decisions: a program that ends right after
+// its last call leaves the decision's row behind, and nothing else.
+func (d *database) askRecovery(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, d.options.Within)
+	defer cancel()
+	report, err := transactions.Recover(ctx, d.alias, transactions.OlderThan(d.options.OlderThan), transactions.ParticipantTimeout(d.options.Within),
+		transactions.RecoverLogger(slog.New(slog.DiscardHandler)))
+	d.delivered = err == nil && report.Undelivered == 0
+}
+
 func decisions(d *database, all *examination) []Finding {
 	switch {
 	case d.has(decisionsTable) == nil:
 		return nil
+	case d.failed[serverIs] == nil && d.server.Standby && all.primaryOf(d) != "":
+		return []Finding{found(OK, "those of %q, its primary", all.primaryOf(d))}
 	case len(d.waiting) == 0:
 		return []Finding{found(OK, "none is unresolved")}
 	}
 	oldest := d.waiting[0]
 	if oldest.Old == 0 {
 		return []Finding{found(OK, "%d unresolved, younger than %s", oldest.Unresolved, age(all.options.OlderThan.Seconds()))}
+	}
+	if d.delivered {
+		return []Finding{found(OK, "%d unresolved, committed in all of their databases: recovery marks them as resolved", oldest.Unresolved)}
 	}
 	f := found(Failure, "%d unresolved for longer than %s, the oldest for %s: %s", oldest.Old, age(all.options.OlderThan.Seconds()), age(oldest.Age), oldest.XID)
 	f.Mend = "nobody has finished it yet: is transactions.RunRecoverer running? At once:"

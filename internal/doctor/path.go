@@ -11,6 +11,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // samples is how often the clock is asked; the quickest answer is the most exact one.
@@ -205,7 +206,7 @@ func (d *database) guard(name string) *backend.Guard {
 // as text.
 func assignment(g backend.Guard) string {
 	if isTimeout(g.Name) {
-		return backend.Literal(g.Asked + "ms")
+		return plaintext.Literal(g.Asked + "ms")
 	}
 	return g.Asked
 }
@@ -216,8 +217,5 @@ func (d *database) roleDefault(name, value string) []string {
 	if d.server.Role == "" || d.server.Standby {
 		return nil
 	}
-	return []string{fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET %s = %s", quoteName(d.server.Role), quoteName(d.server.Database), name, value)}
+	return []string{fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET %s = %s", plaintext.Name(d.server.Role), plaintext.Name(d.server.Database), name, value)}
 }
-
-// quoteName is a name as SQL has it, always in quotes.
-func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -5,35 +5,70 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/plaintext"
+	"github.com/hare-go/hare/internal/serverview"
 	"github.com/hare-go/hare/transactions"
 )
 
 // prepared is a prepared transaction of the server.
 type prepared struct {
-	GID, Owner, Database string
-	Here                 bool // in this database
-	Age                  float64
-	Xacts                int64 // transactions that the server has begun since
-	Locks                []string
+	GID, Owner string
+	Xact       string // its transaction id
+	Here       bool   // in this database
+	Age        float64
+	Xacts      int64 // transactions that the server has begun since
+	Locks      []string
+
+	garbled bool // the GID is not what its bytes are: this database cannot show them
 }
 
 // askPrepared lists them, the oldest first. Which lock is whose tells the virtual transaction, which is that of the lock on
 // the transaction's own id (PostgreSQL documentation, view pg_locks); the names of other databases' tables are not known
 // here.
 func askPrepared(ctx context.Context, d *database) error {
-	return d.rows(ctx, &d.prepared, `WITH held AS (
-	SELECT own.transactionid::text AS xact, json_agg(DISTINCT l.relation::regclass::text) AS tables
-	FROM pg_locks own
-	JOIN pg_locks l ON l.virtualtransaction = own.virtualtransaction AND l.pid IS NULL AND l.locktype = 'relation'
-	JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')
-	WHERE own.locktype = 'transactionid' AND own.pid IS NULL AND own.granted
-		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY 1)
-SELECT p.gid, p.owner::text AS owner, p.database::text AS database, p.database = current_database() AS here,
-	extract(epoch FROM clock_timestamp() - p.prepared)::float8 AS age, age(p.transaction)::bigint AS xacts, coalesce(h.tables, '[]') AS locks
-FROM pg_prepared_xacts p LEFT JOIN held h ON h.xact = p.transaction::text AND p.database = current_database() ORDER BY p.prepared`)
+	err := d.rows(ctx, &d.prepared, `WITH held AS (
+	SELECT own.transactionid::pg_catalog.text AS xact, pg_catalog.json_agg(DISTINCT `+serverview.Bytes("l.relation::pg_catalog.regclass::pg_catalog.text")+`) AS tables
+	FROM pg_catalog.pg_locks own
+	JOIN pg_catalog.pg_locks l ON l.virtualtransaction OPERATOR(pg_catalog.=) own.virtualtransaction AND l.pid IS NULL AND l.locktype OPERATOR(pg_catalog.=) 'relation'
+	JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) l.relation AND (c.relkind OPERATOR(pg_catalog.=) 'r' OR c.relkind OPERATOR(pg_catalog.=) 'p')
+	WHERE own.locktype OPERATOR(pg_catalog.=) 'transactionid' AND own.pid IS NULL AND own.granted
+		AND l.database OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()) GROUP BY 1)
+SELECT `+serverview.Bytes("p.gid")+` AS gid, `+serverview.Bytes("p.owner::pg_catalog.text")+` AS owner, p.transaction::pg_catalog.text AS xact,
+	p.database OPERATOR(pg_catalog.=) pg_catalog.current_database() AS here,
+	pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) p.prepared) AS age, pg_catalog.age(p.transaction)::pg_catalog.int8 AS xacts,
+	coalesce(h.tables, '[]') AS locks
+FROM pg_catalog.pg_prepared_xacts p LEFT JOIN held h ON h.xact OPERATOR(pg_catalog.=) p.transaction::pg_catalog.text AND p.database OPERATOR(pg_catalog.=) pg_catalog.current_database()
+ORDER BY p.prepared`)
+	for i := range d.prepared {
+		d.prepared[i].read(ctx, d)
+	}
+	return err
 }
+
+// read turns what was read as bytes into names. Those that are no ASCII the server is asked for again, one by one: it may not
+// be able to show them, or not those of other databases of its cluster.
+func (p *prepared) read(ctx context.Context, d *database) {
+	raw := serverview.Text(p.GID)
+	p.GID, p.Owner = legible(raw), legible(serverview.Text(p.Owner))
+	for i, name := range p.Locks {
+		p.Locks[i] = legible(serverview.Text(name))
+	}
+	slices.Sort(p.Locks)
+	if !p.Here || !strings.ContainsFunc(raw, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return
+	}
+	var again []struct{ GID string }
+	err := d.rows(ctx, &again, `SELECT p.gid FROM pg_catalog.pg_prepared_xacts p WHERE p.transaction::pg_catalog.text OPERATOR(pg_catalog.=) %s`, backend.Literal(p.Xact))
+	if p.garbled = err != nil || len(again) != 1; !p.garbled {
+		p.GID = again[0].GID
+		p.garbled = strings.ContainsRune(p.GID, utf8.RuneError)
+	}
+}
+
+func legible(name string) string { return strings.ToValidUTF8(name, string(utf8.RuneError)) }
 
 // slots judges max_prepared_transactions and how many are in use. Without any a database cannot be a participant. Whether
 // it is to be one only the facts tell: with no other database there is no distributed transaction; where another one has
@@ -92,6 +127,9 @@ func (d *database) slotsWanted(least int) int { return max(d.number("max_connect
 
 // orphans judges what is prepared in this database: hare's and strangers' apart, each by its oldest.
 func orphans(d *database, all *examination) (findings []Finding) {
+	if d.failed[serverIs] == nil && d.server.Standby {
+		return []Finding{unseen(d, all)}
+	}
 	var ours, strange []prepared
 	young := 0
 	for _, p := range d.prepared {
@@ -117,7 +155,11 @@ func orphans(d *database, all *examination) (findings []Finding) {
 		if strings.HasPrefix(strange[0].GID, "hare_dtx_") {
 			f.Mend = "it may be of hare for Python: then let its own distributed-recover finish it. Otherwise " + f.Mend
 		}
-		f.SQL = []string{"ROLLBACK PREPARED " + backend.Literal(strange[0].GID)}
+		if strange[0].garbled {
+			f.Mend = strings.TrimSuffix(f.Mend, ":") + ": on a connection whose client_encoding can show its GID, which that of hare cannot"
+		} else {
+			f.SQL = []string{"ROLLBACK PREPARED " + plaintext.Literal(strange[0].GID)}
+		}
 		findings = append(findings, f)
 	}
 	switch {
@@ -128,6 +170,21 @@ func orphans(d *database, all *examination) (findings []Finding) {
 		findings = append(findings, found(OK, "none"))
 	}
 	return findings
+}
+
+// unseen is what can be said of a standby, which shows nothing that is prepared on its primary. It has as many slots as its
+// primary at least.
+func unseen(d *database, all *examination) Finding {
+	primary := all.primaryOf(d)
+	switch {
+	case primary != "":
+		return found(OK, "not seen on a standby: see %q, its primary", primary)
+	case d.failed[settingsAre] == nil && d.number("max_prepared_transactions") == 0:
+		return found(OK, "none: a standby whose primary has no slots")
+	}
+	f := found(Warning, "not known: a standby does not show what is prepared on its primary, and no connection that was looked at leads there")
+	f.Mend = "configure the primary, and look at it, too"
+	return f
 }
 
 // describe tells about the oldest of prepared transactions, and how many more there are.
@@ -158,7 +215,7 @@ func (all *examination) finish(alias string, p prepared) (mend string, command [
 		return "", nil
 	}
 	mend = fmt.Sprintf("its coordinator is not among these databases: do this with a configuration in which %q is the coordinator %q with the id %s, and %q is configured, too:", coordinator, coordinator, idIn(xid), alias)
-	at := slices.IndexFunc(all.databases, func(d *database) bool { return len(d.made) == 1 && d.made[0].ID == idIn(xid) })
+	at := slices.IndexFunc(all.databases, func(d *database) bool { return d.leads() && d.made[0].ID == idIn(xid) })
 	examined := slices.ContainsFunc(all.databases, func(d *database) bool { return d.alias == coordinator && d.failed[reaching] == nil })
 	switch {
 	case at >= 0:

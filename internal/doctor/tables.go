@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/hare-go/hare/internal/plaintext"
 )
 
 // hare's tables. They stand in the schema public whatever the search_path.
@@ -72,7 +74,7 @@ func (t table) missing() (list []string) {
 // rights judges whether the role can use the tables that are there and create those that are not. Not every database needs
 // them: where another one coordinates, or has the leases, this one may do without.
 func rights(d *database, all *examination) []Finding {
-	role := quoteName(d.server.Role)
+	role := plaintext.Name(d.server.Role)
 	var refused, sql []string
 	if !d.tables.Uses {
 		refused, sql = append(refused, "schema public: no USAGE"), append(sql, "GRANT USAGE ON SCHEMA public TO "+role)

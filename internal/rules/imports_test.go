@@ -12,21 +12,26 @@ import (
 // allowed is which packages of this module and of others each package may import outside its tests; the standard
 // library is open to all. A key may be a pattern of path.Match. An entry of another module covers its packages.
 var allowed = map[string][]string{
-	"features":          {},
-	"query":             {"features"},
-	"hare/backend":      {"features"},
-	"internal/schema":   {"query", "features", "hare/backend"},
-	"internal/session":  {"features", "hare/backend"},
-	"internal/compile":  {"query", "features", "hare/backend", "internal/schema", squirrel},
-	"internal/doctor":   {"hare", "hare/backend", "transactions", "internal/releases"},
-	"internal/releases": {},
-	"internal/rules":    {},
-	"hare": {"query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
+	"features":           {},
+	"query":              {"features"},
+	"hare/backend":       {"features"},
+	"internal/schema":    {"query", "features", "hare/backend"},
+	"internal/session":   {"features", "hare/backend"},
+	"internal/compile":   {"query", "features", "hare/backend", "internal/schema", squirrel},
+	"internal/doctor":    {"internal/plaintext", "hare", "hare/backend", "transactions", "internal/releases", "internal/serverview"},
+	"internal/releases":  {},
+	"internal/plaintext": {},
+	"internal/rules":     {},
+
+	"internal/serverview": {},
+
+	"internal/surface": {}, // tests
+	"hare": {"internal/plaintext", "query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
 		"go.yaml.in/yaml/v3"},
-	"transactions": {"hare", "features", "hare/backend", "internal/session", "internal/releases",
+	"transactions": {"internal/plaintext", "hare", "features", "hare/backend", "internal/session", "internal/releases", "internal/serverview",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 
-	"leases": {"hare", "features", "hare/backend", "internal/session"},
+	"leases": {"internal/plaintext", "hare", "features", "hare/backend", "internal/session", "internal/serverview"},
 
 	"backends/postgres": {"features", "hare/backend", pgx,
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"},
@@ -34,7 +39,7 @@ var allowed = map[string][]string{
 	"backends/clickhouse":  {"features", "hare/backend", "github.com/ClickHouse/clickhouse-go/v2", "github.com/ClickHouse/ch-go"},
 	"backends/backendtest": {"features", "hare", "hare/backend", "query", "transactions", "github.com/google/go-cmp"},
 
-	"cmd/hare":   {"features", "hare", "leases", "transactions", "internal/doctor", "backends/postgres", "backends/sqlite", "backends/clickhouse", "golang.org/x/term"},
+	"cmd/hare":   {"internal/plaintext", "features", "hare", "leases", "transactions", "internal/doctor", "backends/postgres", "backends/sqlite", "backends/clickhouse", "golang.org/x/term"},
 	"examples/*": {"hare", "leases", "query", "transactions", "backends/postgres", "backends/sqlite", "backends/clickhouse"},
 
 	"docs/protocol": {},

@@ -16,6 +16,7 @@ var rules = map[string]func(*file) []string{
 	"session locks":  sessionLocks,
 	"database names": databaseNames,
 	"message texts":  messageTexts,
+	"shadowed ctx":   shadowedContext,
 }
 
 // Nobody decides by what an error says, for one: servers speak other languages.
@@ -106,6 +107,10 @@ func TestRulesSee(t *testing.T) {
 			"package x\nvar a = e.Message == \"\" || strings.Contains(sql, \"x\")\nvar b = e.Message + err.Error()", nil},
 		{"message texts", "SQLite's", "backends/sqlite/x.go", "package x\nvar a = e.Message == \"x\"", nil},
 
+		{"shadowed ctx", "in an example", "examples/x/x.go", "package x\nvar a = func(d *hare.Distributed) error {\nreturn nil\n}\nvar b = transactions.Atomic(ctx, func(tx context.Context) error { return nil })",
+			[]string{"examples/x/x.go:2: the function does not begin with ctx := d.Context()", "examples/x/x.go:5: the function's ctx does not shadow the one outside"}},
+		{"shadowed ctx", "as it should be", "x/example_test.go", "package x\nvar a = func(handle *hare.Distributed) error {\nctx := handle.Context() // so\nreturn nil\n}\nvar b = transactions.Atomic(ctx, func(ctx context.Context) error { return nil })\nvar c = transactions.Atomic(ctx, func(context.Context) error { return nil })", nil},
+		{"shadowed ctx", "elsewhere", "x/x.go", "package x\nvar a = func(d *hare.Distributed) error {\nreturn nil\n}", nil},
 		{"database names", "a name in a message", "x/x.go", "package x\nvar a = \"sqlite\" + f.Backend", nil},
 	}
 	for _, test := range tests {

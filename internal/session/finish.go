@@ -91,6 +91,8 @@ func (s *Session) end(ctx context.Context, tag string, statements []string) ([]s
 		_ = s.undo(ctx)
 		return nil, NotDone, err
 	default:
+		// Whatever the connection says of itself now: it, or a pooler behind it, may not know what became of the transaction.
+		s.conn.Discard()
 		return nil, Unknown, err
 	}
 }

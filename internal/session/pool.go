@@ -51,7 +51,11 @@ func (r *poolRows) Close() error {
 // Atomically runs fn so that its statements take effect together: in a savepoint of the open transaction of ctx on
 // db, or in a transaction of its own.
 func Atomically(ctx context.Context, alias string, db backend.Database, fn func(Runner) error) error {
-	if outer := From(ctx, db); outer != nil {
+	outer, err := Join(ctx, alias, db)
+	if err != nil {
+		return err
+	}
+	if outer != nil {
 		return nested(ctx, outer, fn)
 	}
 	s, err := Open(ctx, alias, db, Options{})

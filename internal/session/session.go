@@ -114,9 +114,10 @@ func (s *Session) begin() []string {
 	return append(s.DB.Dialect().Begin(s.opts.TxOptions), s.opts.AfterBegin...)
 }
 
-// node is one open level in a context; a context carries one chain for all databases.
+// node is one open level in a context, or the bound of an enclosure; a context carries one chain for all databases.
 type node struct {
 	level *Level
+	bound *Enclosure // in the place of a level: no database beyond it can be used
 	outer *node
 }
 
@@ -132,12 +133,8 @@ func With(ctx context.Context, level *Level) context.Context {
 // the whole transaction has ended the level is still returned, and refuses statements: work that outlives its
 // transaction must not slip out of it unnoticed.
 func From(ctx context.Context, db backend.Database) *Level {
-	for n, _ := ctx.Value(contextKey{}).(*node); n != nil; n = n.outer {
-		if n.level.session.DB == db {
-			return n.level.enclosing()
-		}
-	}
-	return nil
+	level, _ := find(ctx, db)
+	return level
 }
 
 // Within is the innermost level of ctx that belongs to the same transaction as level, or level's own: a client bound
@@ -153,12 +150,4 @@ func Within(ctx context.Context, level *Level) *Level {
 func In(ctx context.Context, db backend.Database) bool {
 	level := From(ctx, db)
 	return level != nil && !level.Over()
-}
-
-// For is what runs a statement of ctx on db: the open transaction, or the pool.
-func For(ctx context.Context, db backend.Database) Runner {
-	if level := From(ctx, db); level != nil {
-		return level
-	}
-	return Pool{DB: db}
 }

@@ -154,7 +154,7 @@ func TestFromFindsTheInnermostOpenLevel(t *testing.T) {
 		t.Error("a transaction that has ended is said to be open")
 	}
 	var state *session.StateError
-	if err := insert(ctx, session.For(inner, db), 1); !errors.As(err, &state) {
+	if err := insert(ctx, session.From(inner, db), 1); !errors.As(err, &state) {
 		t.Errorf("a statement of a transaction that has ended: %v", err)
 	}
 	if n := count(t, db); n != 0 {
