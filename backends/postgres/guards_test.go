@@ -71,14 +71,17 @@ func TestGuards(t *testing.T) {
 
 // TestGuardsOnTheServerItself: a direct connection has them all, and one more of them is none too many.
 func TestGuardsOnTheServerItself(t *testing.T) {
-	options := []string{"statement_timeout=15s", "lock_timeout=4321", "idle_in_transaction_session_timeout=0", `search_path=a,%22b c%22, public`}
-	db := open(t, servers.Direct(servers.Database(t)), options...)
-	acquire(t, db)
-	guards := observe(t, db).Guards
-	same(t, "guards", 4, len(guards))
-	for _, g := range guards {
-		if !g.InForce() {
-			t.Errorf("%+v is not in force", g)
+	address := servers.Direct(servers.Database(t))
+	for _, timeout := range []string{"15s", "1ms", "1500ms", "60s", "90s", "1h", "25h", "48h", "2147483647"} {
+		options := []string{"statement_timeout=" + timeout, "lock_timeout=4321", "idle_in_transaction_session_timeout=0", `search_path=a,%22b c%22, public`, "synchronous_commit=remote_write"}
+		db := open(t, address, options...)
+		acquire(t, db)
+		guards := observe(t, db).Guards
+		same(t, "guards", 5, len(guards))
+		for _, g := range guards {
+			if !g.InForce() {
+				t.Errorf("%+v is not in force", g)
+			}
 		}
 	}
 }
