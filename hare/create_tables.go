@@ -40,6 +40,11 @@ func CreateTables(ctx context.Context, c *Client, models ...any) error {
 	if err != nil {
 		return callError(err)
 	}
+	for _, statement := range statements { // defaults, checks and types stand in them as the model has them
+		if err := c.refuseControl(statement); err != nil {
+			return err
+		}
+	}
 	if lock := c.db.Dialect().SchemaLock(); lock != "" {
 		statements = append([]string{lock}, statements...)
 	}

@@ -31,6 +31,8 @@
 //	direct_host             the server's address past such a pooler, for the connections outside the pool, which recovery and
 //	direct_port             leases use; only with transaction_pooling=true. The port's default is 5432. Default: they go
 //	                        through the pooler, and wait when it is full
+//	tables_owner            roles, with commas, that may own hare's own tables besides this role, roles that it is a member of,
+//	                        superusers and the database's owner. Default: no other
 //	sslmode                 disable, allow, prefer, require, verify-ca or verify-full. Default prefer, which accepts
 //	                        an unencrypted connection: use verify-full over a network
 //	sslrootcert             file of the authorities that may have signed the server's certificate, or "system"

@@ -21,7 +21,7 @@ const samples = 3
 func askClock(ctx context.Context, d *database) error {
 	for i := range samples {
 		sent := time.Now()
-		answer, err := d.conn.Control(ctx, "SELECT extract(epoch FROM clock_timestamp())")
+		answer, err := d.conn.Control(ctx, "SELECT extract(epoch FROM pg_catalog.clock_timestamp())")
 		received := time.Now()
 		if err != nil {
 			return hare.ErrorFrom(d.alias, "", err)

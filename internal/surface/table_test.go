@@ -124,6 +124,7 @@ var types = map[string]reflect.Type{
 	"transactions.CommitAmbiguousError":    reflect.TypeFor[transactions.CommitAmbiguousError](),
 	"transactions.CommitUnknownError":      reflect.TypeFor[transactions.CommitUnknownError](),
 	"transactions.DatabaseState":           reflect.TypeFor[transactions.DatabaseState](),
+	"transactions.EndedByHandError":        reflect.TypeFor[transactions.EndedByHandError](),
 	"transactions.Entry":                   reflect.TypeFor[transactions.Entry](),
 	"transactions.HookError":               reflect.TypeFor[transactions.HookError](),
 	"transactions.IsolationLevel":          reflect.TypeFor[transactions.IsolationLevel](),
