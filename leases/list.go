@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare"
-	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // Info is what a lease's row says.
@@ -28,7 +28,7 @@ type Info struct {
 func (i Info) Held() bool { return i.Remaining > 0 }
 
 // List lists the leases of a database by name, those that are free included. A database without the table has none. It
-// only reads, one statement on a connection that it dials outside the pool, so that it sees what leases see: past a pooler
+// only reads, on a connection that it dials outside the pool, so that it sees what leases see: past a pooler
 // that is full, where the URL has a direct address.
 func List(ctx context.Context, c *hare.Client) (list []Info, err error) {
 	if err := cmp.Or(checkClient(c), checkContext(ctx)); err != nil {
@@ -40,10 +40,11 @@ func List(ctx context.Context, c *hare.Client) (list []Info, err error) {
 		return nil, err
 	}
 	defer conn.Release()
-	answer, err := conn.Control(ctx, listSQL)
-	if backend.SQLState(err) == "42P01" { // undefined_table
-		return nil, nil
+	found, err := tables.Check(ctx, c.Alias(), c.Database(), conn, tables.Leases)
+	if err != nil || found.Table(tables.Leases) == nil {
+		return nil, err
 	}
+	answer, err := conn.Control(ctx, `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`, tables.Path, listSQL, `COMMIT`)
 	if err != nil || len(answer.Row) != 1 {
 		return nil, err
 	}
@@ -73,7 +74,11 @@ func ForceRelease(ctx context.Context, c *hare.Client, name string, token int64)
 		return "", err
 	}
 	w, g := keeperOf(c).wire, Options{}.filled().guards()
-	row, err := w.send(ctx, g, forceSQL(name, token)...)
+	there, err := w.there(ctx, g)
+	var row []string
+	if there {
+		row, err = w.send(ctx, g, forceSQL(name, token)...)
+	}
 	switch {
 	case err != nil:
 		return "", explain(ctx, name, w, Options{}.filled().prompt(), err)

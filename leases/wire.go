@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -29,6 +30,7 @@ const (
 type wire struct {
 	alias string
 	db    backend.Database
+	known atomic.Bool            // the table is there, and hare's
 	turns map[bool]chan struct{} // by whether it is prompt, an entry for each message under way
 
 	mu     sync.Mutex

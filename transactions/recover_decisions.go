@@ -11,6 +11,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // decision is a row of the decisions table.
@@ -150,7 +151,7 @@ const rowBatch = 1000
 func (r *recovery) write(ctx context.Context, sql string, args ...any) (rows int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
-	rows, err = r.conn.Exec(ctx, backend.Call{Before: []string{beginWrite}, SQL: sql, Args: args})
+	rows, err = r.conn.Exec(ctx, backend.Call{Before: []string{beginWrite, tables.Path}, SQL: sql, Args: args})
 	return rows, hare.ErrorFrom(r.alias, sql, endOwn(ctx, r.conn, err))
 }
 

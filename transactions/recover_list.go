@@ -13,6 +13,7 @@ import (
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/serverview"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // found is what one database holds.
@@ -43,7 +44,7 @@ func nameSQL(column string) string {
 // tablesSQL lists the tables that prepared transactions hold locks on. Their locks belong to no process; which lock is whose
 // tells the virtual transaction, which is that of the lock on the transaction's own id (PostgreSQL documentation, view
 // pg_locks).
-var tablesSQL = `SELECT own.transactionid::pg_catalog.text, pg_catalog.json_agg(DISTINCT ` + serverview.Bytes("l.relation::pg_catalog.regclass::pg_catalog.text") + `)::pg_catalog.text
+var tablesSQL = `SELECT own.transactionid::pg_catalog.text, pg_catalog.json_agg(DISTINCT ` + serverview.Bytes(`pg_catalog.regexp_replace(l.relation::pg_catalog.regclass::pg_catalog.text, '^public\.', '')`) + `)::pg_catalog.text
 FROM pg_catalog.pg_locks own
 JOIN pg_catalog.pg_locks l ON l.virtualtransaction OPERATOR(pg_catalog.=) own.virtualtransaction AND l.pid IS NULL AND l.locktype OPERATOR(pg_catalog.=) 'relation'
 JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) l.relation AND (c.relkind OPERATOR(pg_catalog.=) 'r' OR c.relkind OPERATOR(pg_catalog.=) 'p')
@@ -273,7 +274,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // queryValues reads all rows of a query on one connection, in a transaction of its own: a pooler in between then takes it to one
 // server from its preparation to its end.
 func queryValues(ctx context.Context, conn backend.Conn, call backend.Call) ([][]any, error) {
-	call.Before = []string{beginRead}
+	call.Before = []string{beginRead, tables.Path}
 	all, err := readAll(ctx, conn, call)
 	return all, endOwn(ctx, conn, err)
 }

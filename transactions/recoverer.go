@@ -13,6 +13,7 @@ import (
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/serverview"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // The times of the recoverer that need no option.
@@ -138,7 +139,7 @@ func (w *recoverer) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	idle := (passTimes * w.set.participantTime).Milliseconds()
 	w.stranger = ""
-	answer, err := conn.Control(inTime, beginWrite, nameWorker(recovererName), fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle), recovererLock)
+	answer, err := conn.Control(inTime, beginWrite, tables.Path, nameWorker(recovererName), fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle), recovererLock)
 	if err != nil {
 		conn.Discard()
 		return nil, hare.ErrorFrom(w.client.Alias(), recovererLock, err)

@@ -102,7 +102,7 @@ func (dialect) Limit(limit, offset string) string {
 
 // SchemaLock takes an advisory lock that the transaction's end releases.
 func (dialect) SchemaLock() string {
-	return fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", schemaLock)
+	return fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock(%d)", schemaLock)
 }
 
 // Begin opens a transaction. A statement time-out alone also bounds the wait for a lock, so that a lock that is waited

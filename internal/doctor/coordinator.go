@@ -14,7 +14,7 @@ type coordinatorRow struct{ ID, System, OID string }
 
 func askCoordinator(ctx context.Context, d *database) error {
 	if d.has(coordinatorTable) == nil {
-		return nil
+		return d.unknown[coordinatorTable]
 	}
 	return d.rows(ctx, &d.made, "SELECT id, system_identifier AS system, database_oid AS oid FROM "+coordinatorTable)
 }
@@ -60,7 +60,7 @@ type decision struct {
 
 func askDecisions(ctx context.Context, d *database) error {
 	if d.has(decisionsTable) == nil {
-		return nil
+		return d.unknown[decisionsTable]
 	}
 	return d.rows(ctx, &d.waiting, `SELECT xid, extract(epoch FROM clock_timestamp() - created_at)::float8 AS age, count(*) OVER () AS unresolved,
 	count(*) FILTER (WHERE created_at <= clock_timestamp() - make_interval(secs => %f)) OVER () AS old
