@@ -78,8 +78,9 @@ type TxOptions struct {
 // SchemaLockWaiter is implemented by a [Dialect] whose SchemaLock waits for whoever holds it, as long as that takes.
 type SchemaLockWaiter interface {
 	// BoundLocks is a statement that bounds how long the rest of the transaction waits for a lock, unless something bounds it
-	// already. UnboundLocks takes that back.
+	// already.
 	BoundLocks(wait time.Duration) string
+	// UnboundLocks is a statement that takes back what BoundLocks did.
 	UnboundLocks() string
 	// SchemaLockHolder asks on another connection who holds the lock: in words, for people, or empty.
 	SchemaLockHolder(ctx context.Context, conn Conn) string
