@@ -51,7 +51,14 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 // play lets chaos reign for its time, heals everything, and gathers what is left.
-func play(ctx context.Context, n *nemesis, o options, events []event, dir string) (*evidence, error) {
+func play(ctx context.Context, n *nemesis, o options, events []event, dir string) (gathered *evidence, err error) {
+	watching, cancel := context.WithCancel(ctx)
+	supervised := make(chan error, 1)
+	go func() { supervised <- n.cluster.supervise(watching) }()
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-supervised)
+	}()
 	if err := errors.Join(n.reign(ctx, o.time, events), ctx.Err()); err != nil {
 		return nil, err
 	}
