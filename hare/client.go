@@ -59,8 +59,9 @@ func (c *Client) Database() backend.Database {
 // Exec runs a statement and returns the number of rows that it wrote. The placeholders are $1, $2, ... on every
 // database. An argument is any value that a field of a model can have, or that the database's own driver takes.
 //
-// Statements that begin or end transactions and savepoints are a [*QueryError]: they are the business of package
-// transactions.
+// Statements that begin or end transactions and savepoints are a [*QueryError], wherever they stand in the text: they are
+// the business of package transactions. What a statement leaves in its connection (a setting, a temporary table) lasts until the
+// end of its transaction, or of the call outside one; on SQLite a PRAGMA that the URL has an option for is a [*QueryError], too.
 func (c *Client) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
 	call, err := c.rawCall(sql, args)
 	if err != nil {

@@ -62,7 +62,7 @@ func FuzzTransactionControlOnPostgreSQL(f *testing.F) {
 				}
 				_ = send(ctx, client, sql)
 				return errStop
-			})
+			}, transactions.StatementTimeout(2*time.Second))
 			cancel()
 			if !errors.Is(err, errStop) {
 				t.Errorf("%s(%q): Atomic returned %v", way, sql, err)
@@ -76,7 +76,7 @@ func FuzzTransactionControlOnPostgreSQL(f *testing.F) {
 // fuzzed is one database that all runs of a fuzz test share. A text that runs for long is ended by its server.
 func fuzzed(f *testing.F) (context.Context, *hare.Client) {
 	f.Helper()
-	url := servers.Database(f) + "&statement_timeout=2s&max_size=2"
+	url := servers.Database(f) + "&max_size=2"
 	conns, err := hare.Open(f.Context(), hare.Config{Connections: map[string]string{"c": url}})
 	if err != nil {
 		f.Fatal(err)

@@ -24,7 +24,7 @@ import (
 // ended before COMMIT is sent rolls back; the COMMIT itself is not interrupted, and is bounded by [Phases].Decide.
 //
 // Errors: what fn returned, as it is, or in an [*AbortError] when it is about the end of another transaction; what the database said to COMMIT; a [*CommitUnknownError] when the answer was
-// lost; a [*HookError] when all is committed and a hook failed.
+// lost; an [*EndedByHandError] when a statement of fn has ended the transaction; a [*HookError] when all is committed and a hook failed.
 func Atomic(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	set, err := read(opts)
 	if err != nil {

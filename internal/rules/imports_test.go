@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 
 	"leases": {"internal/plaintext", "hare", "features", "hare/backend", "internal/session", "internal/serverview", "internal/tables"},
 
-	"backends/postgres": {"features", "hare/backend", pgx,
+	"backends/postgres": {"features", "hare/backend", "internal/serverview", pgx,
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"},
 	"backends/sqlite":      {"features", "hare/backend", "github.com/ncruces/go-sqlite3"},
 	"backends/clickhouse":  {"features", "hare/backend", "github.com/ClickHouse/clickhouse-go/v2", "github.com/ClickHouse/ch-go"},
