@@ -46,5 +46,5 @@ fuzz: ## run each fuzz test for 10s, or fuzztime=...
 	@grep -roE --include='*_test.go' --exclude-dir=bench '^func Fuzz[A-Za-z0-9_]+' . | sort | \
 	sed -E 's|/[^/]*:func | |' | while read -r folder target; do \
 		echo "$$folder $$target"; \
-		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(fuzztime) "$$folder" || exit 1; \
+		$(servers) -n 1 -fast -- go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(fuzztime) "$$folder" || exit 1; \
 	done

@@ -36,6 +36,9 @@ type Features struct {
 	SupportsTransactionTimeouts bool
 	// SupportsReadOnlyTransactions: the server refuses writes in a transaction opened read-only.
 	SupportsReadOnlyTransactions bool
+	// RefusesTransactionControl: the database's own parser refuses statements of the program's that begin or end a transaction
+	// or a savepoint, so that hare need not read its SQL to find them.
+	RefusesTransactionControl bool
 	// SupportsAdvisoryLocks: transaction-scoped advisory locks.
 	SupportsAdvisoryLocks bool
 

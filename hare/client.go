@@ -59,10 +59,11 @@ func (c *Client) Database() backend.Database {
 // Exec runs a statement and returns the number of rows that it wrote. The placeholders are $1, $2, ... on every
 // database. An argument is any value that a field of a model can have, or that the database's own driver takes.
 //
-// Statements that begin or end transactions and savepoints are a [*QueryError]: they are the business of package
-// transactions.
+// Statements that begin or end transactions and savepoints are a [*QueryError], wherever they stand in the text: they are
+// the business of package transactions. What a statement leaves in its connection (a setting, a temporary table) lasts until the
+// end of its transaction, or of the call outside one; on SQLite a PRAGMA that the URL has an option for is a [*QueryError], too.
 func (c *Client) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
-	call, err := rawCall(sql, args)
+	call, err := c.rawCall(sql, args)
 	if err != nil {
 		return 0, err
 	}
@@ -72,7 +73,7 @@ func (c *Client) Exec(ctx context.Context, sql string, args ...any) (int64, erro
 // Query runs a statement and returns its rows, which the caller must close. Placeholders and arguments are as in
 // [Client.Exec]. Inside a transaction nothing else can run in it before the rows are closed.
 func (c *Client) Query(ctx context.Context, sql string, args ...any) (*Rows, error) {
-	call, err := rawCall(sql, args)
+	call, err := c.rawCall(sql, args)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +84,11 @@ func (c *Client) Query(ctx context.Context, sql string, args ...any) (*Rows, err
 	return &Rows{rows: session.Stream(rows), alias: c.alias, sql: sql}, nil
 }
 
-func rawCall(sql string, args []any) (backend.Call, error) {
-	heads := headsOf(sql)
-	if word := transactionControl(heads); word != "" {
-		return backend.Call{}, &QueryError{Reason: word + " is for package transactions: use transactions.Atomic, nested for a savepoint"}
+func (c *Client) rawCall(sql string, args []any) (backend.Call, error) {
+	if err := c.refuseControl(sql); err != nil {
+		return backend.Call{}, err
 	}
-	call := backend.Call{SQL: sql, Lasting: lasting(sql, heads)}
+	call := backend.Call{SQL: sql, Lasting: lasting(sql, headsOf(sql))}
 	if call.Lasting {
 		call.Session = needsSession(sql)
 	}
@@ -99,6 +99,20 @@ func rawCall(sql string, args []any) (backend.Call, error) {
 		}
 	}
 	return call, nil
+}
+
+// refuseControl refuses a text in which a statement begins or ends a transaction or a savepoint. Where the database's own
+// parser finds them (features.Features.RefusesTransactionControl) nothing is left to do.
+func (c *Client) refuseControl(sql string) error {
+	if c != nil && c.db != nil && c.db.Features().RefusesTransactionControl {
+		return nil
+	}
+	word := transactionControl(sql)
+	if word == "" {
+		return nil
+	}
+	return &QueryError{Reason: word + " is for package transactions: use transactions.Atomic, nested for a savepoint. Where it is no statement that PostgreSQL " +
+		"would run, give texts as arguments, a function's body between dollar quotes, and each statement a call of its own"}
 }
 
 // exec runs a statement where it belongs.

@@ -5,7 +5,7 @@ import "testing"
 // A statement that ends a transaction is found wherever it stands in a text, so that nobody commits a participant by
 // hand.
 //
-// W10.
+// W10. Fault D7.
 func TestTransactionControl(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT 1": "", "": "", "-- only a comment": "", "/* never closed": "", "UPDATE t SET a = 'COMMIT'": "",
@@ -17,10 +17,18 @@ func TestTransactionControl(t *testing.T) {
 		"SELECT 1; COMMIT": "COMMIT", "SELECT ';COMMIT'": "", "SELECT 'it''s;' ; end": "END", `SELECT ";COMMIT"`: "",
 		"SELECT 1 -- ; COMMIT": "", "SELECT /* ; COMMIT */ 1": "", "SELECT 4 - 2 / 1; ROLLBACK": "ROLLBACK", "SELECT $1; SELECT $2; BEGIN": "BEGIN",
 		"DO $$ BEGIN; COMMIT; END $$": "", "DO $x$ ;COMMIT $$ ;END $x$; COMMIT": "COMMIT", "SELECT 'open ; COMMIT": "",
-		"CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM b; END": "", "CREATE TABLE a (x); COMMIT": "COMMIT",
+		"CREATE TABLE a (x); COMMIT": "COMMIT", "CREATE TABLE a (x); END AND CHAIN": "END", "SELECT 1 -- x\r; END": "END", "SELECT 1 --x\r\n;": "",
+		"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; END": "", "create or replace procedure p() begin atomic end;": "", "CREATE FUNCTION f() BEGIN ATOMIC ;; END; END": "END",
+		"CREATE FUNCTION f() BEGIN ATOMIC SELECT CASE WHEN a THEN b END; END; SELECT 1": "", "CREATE FUNCTION f() BEGIN ATOMIC COMMIT; END": "COMMIT", "CREATE FUNCTION f() BEGIN ATOMIC END AND CHAIN": "END",
+		"CREATE FUNCTION f() RETURNS begin.atomic AS 'x'; END": "END", "CREATE FUNCTION f(begin atomic) AS 'x'; END": "END", "CREATE TABLE t (begin atomic); END": "END", "CREATE FUNCTION f() AS 'BEGIN ATOMIC'; END": "END",
+		`CREATE FUNCTION f() "BEGIN" ATOMIC; END`: "END", "CREATE FUNCTION f() BEGIN 'x' ATOMIC; END": "END", "CREATE OR COMMIT; END": "END",
+		"CREATE FUNCTION f() BEGIN ATOMIC CREATE FUNCTION g() BEGIN ATOMIC END; END; END": "END",
+		`SELECT E'a''b\'; COMMIT'`: "", `SELECT E'a''b\\'; COMMIT --'`: "COMMIT", "SELECT E'a'\n--\n'\\'; COMMIT'": "", `SELECT E'a' '\'; COMMIT --'`: "COMMIT", "SELECT E'a'\n'\\'''; COMMIT --'": "",
+		`SELECT 'a\'; COMMIT --'`: "COMMIT", `SELECT 'a\', '; COMMIT'`: "COMMIT", `SELECT B'1'; END`: "END", `SELECT n'\'; END --'`: "END", `SELECT U&'\'; END --'`: "END", `SELECT 'a\b'; SELECT 1`: "",
+		"SELECT a$$; END; SELECT b$$": "END", "SELECT $1$$; END $$": "", "SELECT $a$ $b$ $A$ $a; END $a$": "", "SELECT $é$; END $é$": "", "SELECT $$ $": "", "SELECT '": "", `SELECT E'\`: "", `SELECT "`: "", "SELECT e": "", "SELECT $": "",
 		"\n\t; -- note\n/* COMMIT */ COMMIT": "COMMIT", "commits": "", "COMMIT\nAND CHAIN": "COMMIT",
 	} {
-		if got := transactionControl(headsOf(sql)); got != want {
+		if got := transactionControl(sql); got != want {
 			t.Errorf("%q is %q, want %q", sql, got, want)
 		}
 	}

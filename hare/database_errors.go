@@ -335,6 +335,8 @@ func fromAnswer(alias, sql string, answer *backend.Error, err error) error {
 		return &PoolTimeoutError{ConnectionError{base}}
 	case backend.ClassAborted:
 		return &AbortedError{base}
+	case backend.ClassQuery:
+		return &QueryError{Reason: base.Message, Err: err}
 	case backend.ClassLogin:
 		return &ConfigurationError{Alias: alias, Reason: "the server refuses the login: " + base.Message, Err: err}
 	}

@@ -2,27 +2,85 @@ package hare
 
 import "strings"
 
-// token is the next word of a text of SQL as it is, or one of ; ( ), and what follows it; it is empty at the end. Quoted texts
-// and names, comments and everything else are left out. It guards against mistakes, not against a text that is made to
-// deceive.
-func token(sql string) (word, rest string) {
-	for sql != "" {
+// lexer reads SQL as PostgreSQL's own scanner does (src/backend/parser/scan.l), so that what is a constant, a quoted name
+// or a comment to the server is one here, too.
+type lexer struct {
+	rest string
+	// backslashes: in a plain constant a backslash takes the meaning from a quote, as in an E'' constant. Which way the
+	// server reads them is a setting of its session (standard_conforming_strings).
+	backslashes bool
+}
+
+// next is the next token: a word as it is written, "'" for a constant, `"` for a quoted name, or any other character by
+// itself; empty at the end. A constant or comment without an end reaches to the end of the text, which the server refuses.
+func (l *lexer) next() string {
+	for l.rest != "" {
+		sql := l.rest
 		switch c := sql[0]; {
-		case c == ';' || c == '(' || c == ')':
-			return sql[:1], sql[1:]
+		case strings.IndexByte(" \t\n\r\f\v", c) >= 0:
+			l.rest = sql[1:]
+		case strings.HasPrefix(sql, "--"):
+			l.rest = afterLine(sql)
+		case strings.HasPrefix(sql, "/*"):
+			l.rest = afterComment(sql[2:])
+		case c == '\'':
+			l.rest = afterConstant(sql[1:], l.backslashes)
+			return "'"
+		case c == '"':
+			_, l.rest, _ = strings.Cut(sql[1:], `"`) // a doubled quote ends one name and begins the next
+			return `"`
+		case c == '$':
+			return l.dollar()
 		case startsWord(c):
-			end := 1
-			for end < len(sql) && (startsWord(sql[end]) || '0' <= sql[end] && sql[end] <= '9' || sql[end] == '$') {
-				end++
-			}
-			if end == 1 && (c == 'E' || c == 'e') && strings.HasPrefix(sql[1:], "'") {
-				return sql[:1], afterEscapes(sql[2:])
-			}
-			return sql[:end], sql[end:]
+			return l.word()
+		default:
+			l.rest = sql[1:]
+			return sql[:1]
 		}
-		sql = afterMark(sql)
 	}
-	return "", ""
+	return ""
+}
+
+// word is the word at the start, or the constant of which it is the prefix.
+func (l *lexer) word() string {
+	sql, end := l.rest, 1
+	for end < len(sql) && (startsWord(sql[end]) || '0' <= sql[end] && sql[end] <= '9' || sql[end] == '$') {
+		end++
+	}
+	if end == 1 && strings.HasPrefix(sql[1:], "'") {
+		switch sql[0] {
+		case 'e', 'E':
+			l.rest = afterConstant(sql[2:], true)
+			return "'"
+		case 'b', 'B', 'x', 'X':
+			l.rest = afterConstant(sql[2:], false)
+			return "'"
+		}
+	}
+	l.rest = sql[end:]
+	return sql[:end]
+}
+
+// dollar is the constant between dollar quotes at the start, or the dollar alone, as before the number of a placeholder.
+func (l *lexer) dollar() string {
+	sql := l.rest
+	if tag, body, found := strings.Cut(sql[1:], "$"); found && isTag(tag) {
+		_, l.rest, _ = strings.Cut(body, sql[:len(tag)+2])
+		return "'"
+	}
+	l.rest = sql[1:]
+	return "$"
+}
+
+// token is the next word of a text of SQL as it is written, or one of ; ( ), and what follows it; it is empty at the end.
+func token(sql string) (word, rest string) {
+	l := lexer{rest: sql}
+	for {
+		word := l.next()
+		if word == "" || startsWord(word[0]) || word == ";" || word == "(" || word == ")" {
+			return word, l.rest
+		}
+	}
 }
 
 // head is the first two words of a statement in upper case, empty where it has fewer. Parentheses do not count.
@@ -63,22 +121,12 @@ func startsWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c > 127
 }
 
-// afterMark is what follows the quoted text, quoted name, comment or single character at the start.
-func afterMark(sql string) string {
-	mark, rest := sql[0], sql[1:]
-	switch {
-	case mark == '\'' || mark == '"':
-		_, rest, _ = strings.Cut(rest, string(mark)) // a doubled quote ends one text and begins the next
-	case mark == '-' && strings.HasPrefix(rest, "-"):
-		_, rest, _ = strings.Cut(rest, "\n")
-	case mark == '/' && strings.HasPrefix(rest, "*"):
-		rest = afterComment(rest[1:])
-	case mark == '$':
-		if tag, body, found := strings.Cut(rest, "$"); found && isTag(tag) {
-			_, rest, _ = strings.Cut(body, "$"+tag+"$")
-		}
+// afterLine is what follows a comment to the end of its line.
+func afterLine(sql string) string {
+	if end := strings.IndexAny(sql, "\n\r"); end >= 0 {
+		return sql[end:]
 	}
-	return rest
+	return ""
 }
 
 // afterComment is what follows a comment, in which others may be nested.
@@ -101,20 +149,55 @@ func afterComment(sql string) string {
 	return sql
 }
 
-// afterEscapes is what follows a text in which a backslash takes the meaning from a quote.
-func afterEscapes(sql string) string {
+// afterConstant is what follows a constant whose first quote has been read. One that goes on in a later line, after a
+// quote and another quote there, stays of its kind (PostgreSQL documentation, String Constants).
+func afterConstant(sql string, backslashes bool) string {
+	for {
+		sql = afterQuote(sql, backslashes)
+		next, ok := continued(sql)
+		if !ok {
+			return sql
+		}
+		sql = next
+	}
+}
+
+// afterQuote is what follows the quote that ends a part of a constant.
+func afterQuote(sql string, backslashes bool) string {
 	for {
 		at := strings.IndexAny(sql, `\'`)
-		switch {
-		case at < 0:
-			return ""
-		case sql[at] == '\'':
-			return sql[at+1:]
-		case at+2 > len(sql):
+		if at < 0 {
 			return ""
 		}
-		sql = sql[min(at+2, len(sql)):]
+		quote := sql[at] == '\''
+		sql = sql[at+1:]
+		switch {
+		case quote && !strings.HasPrefix(sql, "'"):
+			return sql
+		case (quote || backslashes) && sql != "":
+			sql = sql[1:]
+		}
 	}
+}
+
+// continued is what follows the quote with which a constant goes on: it comes after a line's end, with nothing but white space
+// and -- comments before it.
+func continued(sql string) (rest string, ok bool) {
+	for line := false; sql != ""; {
+		switch {
+		case sql[0] == '\'':
+			return sql[1:], line
+		case sql[0] == '\n' || sql[0] == '\r':
+			line, sql = true, sql[1:]
+		case strings.IndexByte(" \t\f\v", sql[0]) >= 0:
+			sql = sql[1:]
+		case strings.HasPrefix(sql, "--"):
+			sql = afterLine(sql)
+		default:
+			return "", false
+		}
+	}
+	return "", false
 }
 
 // isTag reports whether the text between two dollars makes them a dollar quote; $1 is a placeholder.

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 const programVariable = "HARE_TEST_PROGRAM"
 
 // programs are what tests run as processes of their own, by name.
-var programs = map[string]func(){"call": callProgram, "lease": leaseProgram, "schema": schemaProgram}
+var programs = map[string]func(){"call": callProgram, "lease": leaseProgram, "schema": schemaProgram, "leaves": leavingProgram}
 
 // Note is the one table that each of the databases has.
 type Note struct {

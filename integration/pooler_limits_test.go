@@ -157,7 +157,7 @@ func TestIdleRecovererSparesThePooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Release()
-	if _, err := other.Control(f.ctx, "BEGIN", "SELECT pg_advisory_xact_lock(7521418632404034915)"); err != nil {
+	if _, err := other.Control(f.ctx, "BEGIN", "SET LOCAL application_name = 'hare_recoverer'", "SELECT pg_advisory_xact_lock(7521418632404034915)"); err != nil {
 		t.Fatal(err)
 	}
 	before := server.processes("c")

@@ -69,12 +69,17 @@ func (l *Lease) begin(ctx context.Context, token int64, start instant) (*Term, e
 // free looks whether the lease may be taken, and returns the token of its last term. What this very Lease holds without
 // knowing, because an answer was lost, is free for it.
 func (l *Lease) free(ctx context.Context) (token int64, err error) {
-	row, err := l.keeper.wire.send(ctx, l.opts.prompt(), lookSQL(l.name))
-	if backend.SQLState(err) == "42P01" { // undefined_table
-		if err := create(ctx, l.client.Alias(), l.keeper.wire, l.opts.guards()); err != nil {
-			return 0, err
-		}
-		return 0, nil
+	w := l.keeper.wire
+	if err := w.settle(ctx, l.opts.prompt()); err != nil {
+		return 0, err
+	}
+	if err := w.ready(ctx, l.opts); err != nil {
+		return 0, l.permitted(err)
+	}
+	row, err := w.send(ctx, l.opts.prompt(), lookSQL(l.name))
+	if backend.SQLState(err) == "42P01" { // undefined_table: it was dropped meanwhile
+		w.known.Store(false)
+		return 0, w.ready(ctx, l.opts)
 	}
 	if err != nil || len(row) != 3 {
 		return 0, l.permitted(err)
@@ -101,16 +106,6 @@ func (l *Lease) permitted(err error) error {
 	}
 	return &hare.ConfigurationError{Alias: l.client.Alias(), Err: err, Reason: "the role may not use " + table + " (" + refused.Message +
 		"): let its owner or a superuser run GRANT SELECT, INSERT, UPDATE ON " + table + " TO it"}
-}
-
-// create makes the table.
-func create(ctx context.Context, alias string, w *wire, g guards) error {
-	_, err := w.send(ctx, g, createTable...)
-	if backend.SQLState(err) == "42501" { // insufficient_privilege
-		return &hare.ConfigurationError{Alias: alias, Err: err, Reason: "the role may not create " + table +
-			": let a role that may create tables in schema public acquire a lease once, or run the statements of docs/leases.md"}
-	}
-	return err
 }
 
 // explain says who may hold the row, when a message waited for it in vain.

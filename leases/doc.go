@@ -37,7 +37,8 @@
 //   - A function that does not watch its ctx, and does not fence what it writes, can still be at work when the next term
 //     has begun: a process that is stopped at the wrong instant cannot know it. The trust window makes that rare, the fence
 //     makes it harmless.
-//   - Renewals and acquisitions wait for the disk like any commit. A server that loses commits (fsync off, an asynchronous
+//   - A process that begins while its connection leads to another database takes that one for the right one.
+//   - Renewals and acquisitions wait for the disk like any commit, and for a synchronous standby. A server that loses commits (fsync off, an asynchronous
 //     standby that is promoted) may forget a term, and give its token out again. The clock of a promoted standby decides
 //     from then on.
 //   - A lease is not fair: of several candidates any one may get it.
@@ -50,8 +51,11 @@
 // the term's any more ends it at once. No transaction is left open between two messages: each of the three is one message,
 // guarded on the server by time-outs of that transaction alone, which hold behind a connection pooler in transaction mode,
 // too. An answer that does not come is given up after [Options].StallTimeout, and the server process that was asked is
-// ended by another connection. A renewal that was committed and never answered does no harm: the next one is for the same
+// ended by another connection, unless it is committing: what waits for a synchronous standby goes on waiting. A renewal that was committed and never answered does no harm: the next one is for the same
 // token.
+//
+// Each message proves that it is answered by the database in which the process first asked for a lease: an [*ElsewhereError]
+// says that it is not, which a pooler can bring about.
 //
 // All leases of a process on one database share at most four connections outside the pool, one of which stays open; they
 // take the direct address where the URL has one.

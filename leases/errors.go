@@ -97,3 +97,29 @@ func (e *BlockedError) Unwrap() error {
 	}
 	return e.Err
 }
+
+// ElsewhereError says that a connection leads to another database than the one in which this process first asked for a lease,
+// as a pooler's may after a change of its configuration. A lease there is another one: nothing has been done. It may be
+// tried again, in case the connection is led back. After a move that is meant, all processes that take part are restarted, or
+// open their connections anew, before any asks for leases again.
+type ElsewhereError struct {
+	Alias string
+	Err   error // the database's answer, if there was one
+}
+
+// Error names the connection.
+func (e *ElsewhereError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return fmt.Sprintf("connection %q leads to another database than when this process first asked for a lease, whose leases are other ones: "+
+		"lead it back, or, if the database was moved, restart the processes that take part", e.Alias)
+}
+
+// Unwrap gives the database's answer.
+func (e *ElsewhereError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}

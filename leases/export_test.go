@@ -1,6 +1,9 @@
 package leases
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // SetClocks gives a lease other clocks: now says how much further the monotonic and the wall clock are than the real ones.
 func SetClocks(l *Lease, now func() (monotonic, wall time.Duration)) {
@@ -31,10 +34,13 @@ func Renew(terms ...*Term) error {
 // Holder is what the rows say of the holder.
 func (l *Lease) Holder() string { return l.holder }
 
+// CreateTable makes the table.
+var CreateTable = strings.Join(createTable, ";")
+
 // AcquireSQL are the statements of an acquisition.
 func AcquireSQL(l *Lease, seen int64) []string { return acquireSQL(l.name, l.holder, seen, l.opts.TTL) }
 
-// FenceSQL is the statement of a fence, with the placeholders $1 to $3, and $4 for its time-out.
+// FenceSQL is the statement of a fence, with the placeholders $1 to $3, $4 for its time-out, and $5 and $6 for the database.
 const FenceSQL = fenceSQL
 
 // AllSQL are all statements that the package can send, for leases of these names.
@@ -47,5 +53,5 @@ func AllSQL(terms ...*Term) []string {
 	all = append(all, renewSQL(terms, false)...)
 	all = append(all, forceSQL(l.name, 1)...)
 	all = append(all, l.opts.guards().begin("name")...)
-	return append(all, lookSQL(l.name), releaseSQL(l.name, l.holder, 1), fenceSQL, blockersSQL)
+	return append(all, homeSQL, home{"1", "2"}.proveSQL(), endSQL("name"), lookSQL(l.name), releaseSQL(l.name, l.holder, 1), fenceSQL, blockersSQL)
 }

@@ -178,8 +178,12 @@ func transient(err error) bool {
 		held    *HeldError
 		blocked *BlockedError
 		late    *LeaseLostError
+		astray  *ElsewhereError
 		refused *hare.DatabaseError
 	)
+	if errors.As(err, &astray) {
+		return true
+	}
 	if errors.As(err, &refused) {
 		class := refused.SQLState[:min(2, len(refused.SQLState))]
 		return !errors.Is(err, backend.ErrClosed) && class != "42" && class != "3F" && class != "22"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // Info is what a lease's row says.
@@ -100,11 +101,12 @@ func (r *reader) next(ctx context.Context) ([]Info, error) {
 			return nil, err
 		}
 		r.conn = conn
+		found, err := tables.Check(ctx, r.client.Alias(), r.client.Database(), conn, tables.Leases)
+		if err != nil || found.Table(tables.Leases) == nil {
+			return nil, err
+		}
 	}
-	answer, err := r.conn.Control(ctx, listSQL(r.last, first))
-	if backend.SQLState(err) == "42P01" { // undefined_table
-		return nil, nil
-	}
+	answer, err := r.conn.Control(ctx, `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`, tables.Path, listSQL(r.last, first), `COMMIT`)
 	if err != nil || len(answer.Row) != 1 {
 		return nil, err
 	}
@@ -135,7 +137,11 @@ func ForceRelease(ctx context.Context, c *hare.Client, name string, token int64)
 		return "", err
 	}
 	w, g := keeperOf(c).wire, Options{}.filled().guards()
-	row, err := w.send(ctx, g, forceSQL(name, token)...)
+	there, err := w.there(ctx, g)
+	var row []string
+	if there {
+		row, err = w.send(ctx, g, forceSQL(name, token)...)
+	}
 	switch {
 	case err != nil:
 		return "", explain(ctx, name, w, Options{}.filled().prompt(), err)

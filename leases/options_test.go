@@ -134,6 +134,28 @@ func TestAcquisitionInsideATransaction(t *testing.T) {
 	}
 }
 
+// A term that is held does without a ctx what it can: it refuses to fence, and gives a ctx that has ended.
+//
+// Fault D12.
+func TestTermWithoutContext(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	l := p.lease(p.client(), "job", quick())
+	term, err := l.TryAcquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var none context.Context
+	as[*hare.QueryError](t, term.Fence(none))
+	ctx, cancel := term.Context(none)
+	defer cancel()
+	as[*hare.QueryError](t, context.Cause(ctx))
+	as[*hare.QueryError](t, l.Stop(none))
+	if err := term.Err(); err != nil {
+		t.Errorf("the term is over: %v", err)
+	}
+}
+
 // A fence outside a transaction, or in one on another database, is refused.
 func TestFenceElsewhere(t *testing.T) {
 	t.Parallel()

@@ -7,17 +7,17 @@ import (
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/serverview"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // The table stands in the schema public whatever the search_path: two processes that look in two schemas would both hold.
 const table = `public.hare_leases`
 
-// createTable makes the table. The second index makes a change of the token a change of a key, which FOR KEY SHARE
+// createTable makes the table, and fails where there is something of its name: that may be a stranger's. The second index makes a change of the token a change of a key, which FOR KEY SHARE
 // conflicts with: fences and takeovers meet at every isolation level, fences and renewals never (PostgreSQL documentation,
 // Explicit Locking, Row-Level Locks). Renewals change no indexed column, and the fillfactor leaves them room in the page.
 var createTable = []string{
-	`SELECT pg_advisory_xact_lock(7521418632537469811)`, // "hare_les" in ASCII: processes that start at once take turns
-	`CREATE TABLE IF NOT EXISTS ` + table + ` (
+	`CREATE TABLE ` + table + ` (
 	name text PRIMARY KEY,
 	holder text NOT NULL,
 	token bigint NOT NULL,
@@ -25,7 +25,7 @@ var createTable = []string{
 	renewed_at timestamptz NOT NULL,
 	expires_at timestamptz NOT NULL
 ) WITH (fillfactor = 50)`,
-	`CREATE UNIQUE INDEX IF NOT EXISTS hare_leases_term ON ` + table + ` (name, token)`,
+	`CREATE UNIQUE INDEX hare_leases_term ON ` + table + ` (name, token)`,
 }
 
 // remaining is how long a lease is still held, in milliseconds. Somebody may have written a time into the row that is
@@ -123,9 +123,15 @@ func forceSQL(name string, token int64) []string {
 // for a takeover finds another row, or fails with 40001 above READ COMMITTED.
 // The first column is NULL where the transaction sees no such row. A client that vanishes in a fenced transaction would keep
 // the next term from beginning for ever, so that a session without a time-out of its own gets one for this transaction.
-const fenceSQL = `WITH term AS MATERIALIZED (SELECT expires_at FROM ` + table + ` WHERE name = $1 AND holder = $2 AND token = $3 FOR KEY SHARE)
-SELECT (SELECT expires_at > clock_timestamp() FROM term), current_setting('transaction_isolation'),
-	CASE WHEN current_setting('idle_in_transaction_session_timeout') = '0' THEN set_config('idle_in_transaction_session_timeout', $4, true) END`
+//
+// It runs in the application's session, whose search_path is anybody's: no name in it is looked for there.
+const fenceSQL = `WITH term AS MATERIALIZED (SELECT expires_at FROM ` + table + `
+	WHERE name OPERATOR(pg_catalog.=) $1 AND holder OPERATOR(pg_catalog.=) $2 AND token OPERATOR(pg_catalog.=) $3 FOR KEY SHARE)
+SELECT (SELECT expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp() FROM term), pg_catalog.current_setting('transaction_isolation'),
+	CASE WHEN pg_catalog.current_setting('idle_in_transaction_session_timeout') OPERATOR(pg_catalog.=) '0'
+		THEN pg_catalog.set_config('idle_in_transaction_session_timeout', $4, true) END,
+	(SELECT c.system_identifier::pg_catalog.text OPERATOR(pg_catalog.=) $5 AND d.oid::pg_catalog.text OPERATOR(pg_catalog.=) $6
+		FROM pg_catalog.pg_control_system() c, pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())`
 
 // blockersSQL lists who has the table in use: sessions, and prepared transactions, which go by the same virtual
 // transaction as their other locks. Of another role's session it may only be known that it is there.
@@ -144,11 +150,18 @@ WHERE t.locktype OPERATOR(pg_catalog.=) 'relation' AND t.relation OPERATOR(pg_ca
 	AND t.database OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
 	AND t.granted AND t.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()`
 
+// endSQL ends the server process of a name, if it waits for a lock or for its client.
+func endSQL(name string) string {
+	return `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE application_name OPERATOR(pg_catalog.=) ` + backend.Literal(name) +
+		` AND (wait_event_type OPERATOR(pg_catalog.=) 'Lock' OR state OPERATOR(pg_catalog.~~) 'idle in transaction%')`
+}
+
 // guards are what the server watches over while a message's transaction is open. They belong to the transaction, so that
 // they hold behind a pooler. A commit that a crash could undo would let two terms have one token.
 func (g guards) begin(name string) []string {
 	return []string{
 		`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`,
+		tables.Path,
 		`SET LOCAL synchronous_commit = on`,
 		`SET LOCAL application_name = ` + backend.Literal(name),
 		fmt.Sprintf(`SET LOCAL lock_timeout = %d`, g.lock.Milliseconds()),

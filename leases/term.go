@@ -119,7 +119,7 @@ func (t *Term) Context(parent context.Context) (ctx context.Context, cancel cont
 // gets [Options].FenceIdleTimeout for this transaction, so that a client that vanished holds nobody up for ever. A nested Atomic that is rolled back takes the lock of a Fence
 // inside it along: fence the outermost one.
 //
-// Errors: a [*LeaseLostError] when the term is over, whereupon the transaction must be rolled back; a
+// Errors: a [*ElsewhereError] in another database than the term's; a [*LeaseLostError] when the term is over, whereupon the transaction must be rolled back; a
 // [*hare.RetryableError] when the snapshot of a transaction above READ COMMITTED is older than the acquisition or the last
 // renewal, so that a new transaction can succeed (transactions.Retries makes one); a [*hare.QueryError] outside such a transaction; else what
 // the database said.
@@ -159,22 +159,27 @@ func (t *Term) Fence(ctx context.Context) error {
 // lock locks the term's row in the transaction of ctx. live says that it has not expired, and is nil where there is no such
 // row, as far as the transaction sees, which may look at the database as it was in the past: at a snapshot.
 func (t *Term) lock(ctx context.Context) (live any, snapshot bool, err error) {
+	at := t.lease.keeper.wire.where()
 	idle := strconv.FormatInt(t.lease.opts.FenceIdleTimeout.Milliseconds(), 10)
 	rows, err := session.From(ctx, t.lease.client.Database()).Query(ctx, backend.Call{
-		SQL: fenceSQL, Args: []any{t.lease.name, t.lease.holder, t.token, idle},
+		SQL: fenceSQL, Args: []any{t.lease.name, t.lease.holder, t.token, idle, at.system, at.oid},
 	})
 	if err != nil {
 		return nil, false, t.refused(err)
 	}
 	var isolation any
+	here := false
 	for rows.Next() {
 		values, failed := rows.Values()
 		if err = errors.Join(err, failed); failed == nil {
-			live, isolation = values[0], values[1]
+			live, isolation, here = values[0], values[1], values[3] == true
 		}
 	}
 	if err = errors.Join(err, rows.Close()); err != nil {
 		return nil, false, t.refused(err)
+	}
+	if !here && at != (home{}) {
+		return nil, false, &ElsewhereError{Alias: t.lease.client.Alias()}
 	}
 	return live, isolation == "repeatable read" || isolation == "serializable", nil
 }

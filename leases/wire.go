@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hare-go/hare/hare"
@@ -29,11 +30,13 @@ const (
 type wire struct {
 	alias string
 	db    backend.Database
+	known atomic.Bool            // the table is there, and hare's
 	turns map[bool]chan struct{} // by whether it is prompt, an entry for each message under way
 
 	mu     sync.Mutex
 	idle   backend.Conn // kept for the next message, or nil
 	closed bool
+	home   home           // where the leases are, as far as it is known
 	ending sync.WaitGroup // of server processes that were given up
 }
 
@@ -81,7 +84,11 @@ func (w *wire) send(ctx context.Context, g guards, statements ...string) ([]stri
 // sendOn sends the message on a connection.
 func (w *wire) sendOn(ctx context.Context, conn backend.Conn, g guards, statements []string) ([]string, error) {
 	name := "hare_lease:" + strings.ToLower(rand.Text()[:20])
-	message := append(g.begin(name), statements...)
+	message, home := g.begin(name), w.where()
+	if home.oid != "" {
+		message = append(message, home.proveSQL())
+	}
+	message = append(message, statements...)
 	answer, err := conn.Control(ctx, append(message, "COMMIT")...)
 	if err == nil && answer.Tag != "COMMIT" {
 		err = &backend.Error{Message: "the server answered COMMIT with " + answer.Tag, NotDone: true}
@@ -96,11 +103,17 @@ func (w *wire) sendOn(ctx context.Context, conn backend.Conn, g guards, statemen
 	} else if !backend.NotDone(err) {
 		w.end(name)
 	}
-	return nil, hare.ErrorFrom(w.alias, "", err) // the statements have names and tokens in them
+	if err = hare.ErrorFrom(w.alias, "", err); home.oid != "" && backend.SQLState(err) == elsewhereState { // the statements have names and tokens in them
+		err = &ElsewhereError{Alias: w.alias, Err: err}
+	}
+	return nil, err
 }
 
 // end ends, in the background, the server process that works on a message whose answer was given up. It is found by a name
 // that no other message has; a process id may be somebody else's by now. Mostly there is none any more.
+//
+// Only one that waits for a lock or for its client is ended, which another process could hold up for long. One that commits is
+// left alone: where it waits for a synchronous standby, its end would make visible what no standby has.
 func (w *wire) end(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +128,7 @@ func (w *wire) end(name string) {
 			return // the guards on the server end it
 		}
 		defer conn.Release()
-		_, err = conn.Control(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = `+backend.Literal(name))
+		_, err = conn.Control(ctx, endSQL(name))
 		if err != nil {
 			conn.Discard()
 		}

@@ -24,7 +24,7 @@ import (
 // ended before COMMIT is sent rolls back; the COMMIT itself is not interrupted, and is bounded by [Phases].Decide.
 //
 // Errors: what fn returned, as it is, or in an [*AbortError] when it is about the end of another transaction; what the database said to COMMIT; a [*CommitUnknownError] when the answer was
-// lost; a [*HookError] when all is committed and a hook failed.
+// lost; an [*EndedByHandError] when a statement of fn has ended the transaction; a [*HookError] when all is committed and a hook failed.
 func Atomic(ctx context.Context, fn func(ctx context.Context) error, opts ...Option) error {
 	set, err := read(opts)
 	if err != nil {
@@ -94,7 +94,11 @@ func once(ctx context.Context, client *hare.Client, set *settings, fn func(conte
 		err = ctx.Err()
 	}
 	if err != nil {
-		return join(rolledBack("", err), rollback(ctx, tx, set))
+		undone := rollback(ctx, tx, set)
+		if byHand := endedByHand("", client.Alias(), tx, err); byHand != nil {
+			return byHand
+		}
+		return join(rolledBack("", err), undone)
 	}
 	return commit(ctx, client.Alias(), tx, set)
 }
@@ -110,7 +114,11 @@ func commit(ctx context.Context, alias string, tx *session.Session, set *setting
 	case session.Done:
 		return hookError(true, runHooks(context.WithoutCancel(ctx), onCommit))
 	case session.NotDone:
-		return join(hare.ErrorFrom(alias, "COMMIT", err), hookError(false, runHooks(context.WithoutCancel(ctx), onRollback)))
+		err = hare.ErrorFrom(alias, "COMMIT", err)
+		if byHand := endedByHand("", alias, tx, err); byHand != nil {
+			return byHand
+		}
+		return join(err, hookError(false, runHooks(context.WithoutCancel(ctx), onRollback)))
 	default:
 		return &CommitUnknownError{Alias: alias, Err: hare.ErrorFrom(alias, "COMMIT", err)}
 	}
@@ -122,6 +130,9 @@ func rollback(ctx context.Context, tx *session.Session, set *settings) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), set.phases.Rollback)
 	defer cancel()
 	_ = tx.Rollback(bounded)
+	if tx.EndedByHand() != nil {
+		return nil // hooks are for an end that is known
+	}
 	_, onRollback := tx.Root().Hooks()
 	return hookError(false, runHooks(context.WithoutCancel(ctx), onRollback))
 }
@@ -147,11 +158,18 @@ func nested(ctx context.Context, client *hare.Client, outer *session.Level, set 
 	err = fn(session.With(ctx, level))
 	returned = true
 	if err != nil {
-		return join(err, undo(ctx, client.Alias(), level, set))
+		err = join(err, undo(ctx, client.Alias(), level, set))
+		if byHand := endedByHand("", client.Alias(), outer.Session(), err); byHand != nil {
+			return byHand
+		}
+		return err
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), set.phases.Decide)
 	defer cancel()
 	if err := level.Release(bounded); err != nil {
+		if byHand := endedByHand("", client.Alias(), outer.Session(), err); byHand != nil {
+			return byHand
+		}
 		_, onRollback := level.Hooks()
 		return join(hare.ErrorFrom(client.Alias(), "RELEASE SAVEPOINT", err), hookError(false, runHooks(ctx, onRollback)))
 	}
@@ -163,6 +181,9 @@ func undo(ctx context.Context, alias string, level *session.Level, set *settings
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), set.phases.Rollback)
 	defer cancel()
 	err := hare.ErrorFrom(alias, "ROLLBACK TO SAVEPOINT", level.RollbackTo(bounded))
+	if level.Session().EndedByHand() != nil {
+		return err
+	}
 	_, onRollback := level.Hooks()
 	return join(err, hookError(false, runHooks(context.WithoutCancel(ctx), onRollback)))
 }

@@ -8,104 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
-
-// The tables of a coordinator's database. They stand in the schema public whatever the search_path, because a decision
-// that is written in one schema and looked for in another is a lost decision.
-//
-// hare_distributed_decisions has the columns of the Python hare, which both can share, and three of its own: the outcome
-// (a row of the Python hare is always a commit), and what each participant prepared. An abort is written with resolved_at
-// set, since the Python hare reads every unresolved row as a commit.
-//
-// hare_distributed_coordinator has one row: the random id that this database goes by in GIDs, and what the database was
-// when the row was made, so that a copy is recognised.
-const (
-	decisionsTable   = `public.hare_distributed_decisions`
-	coordinatorTable = `public.hare_distributed_coordinator`
-)
-
-var createTables = []string{
-	`CREATE TABLE IF NOT EXISTS ` + decisionsTable + ` (
-	xid text PRIMARY KEY,
-	coordinator_alias text NOT NULL,
-	participant_aliases text NOT NULL,
-	created_at timestamptz NOT NULL DEFAULT now(),
-	resolved_at timestamptz NULL
-)`,
-	`ALTER TABLE ` + decisionsTable + ` ADD COLUMN IF NOT EXISTS outcome text NOT NULL DEFAULT 'commit' CHECK (outcome IN ('commit', 'abort'))`,
-	`ALTER TABLE ` + decisionsTable + ` ADD COLUMN IF NOT EXISTS participants jsonb NOT NULL DEFAULT '[]'`,
-	`CREATE INDEX IF NOT EXISTS hare_distributed_decisions_unresolved ON ` + decisionsTable + ` (created_at) WHERE resolved_at IS NULL`,
-	`CREATE INDEX IF NOT EXISTS hare_distributed_decisions_resolved ON ` + decisionsTable + ` (resolved_at) WHERE resolved_at IS NOT NULL`,
-	`CREATE TABLE IF NOT EXISTS ` + coordinatorTable + ` (
-	singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-	id text NOT NULL,
-	system_identifier text NOT NULL,
-	database_oid text NOT NULL,
-	created_at timestamptz NOT NULL DEFAULT now()
-)`,
-}
-
-// tablesLock makes several processes that meet a new coordinator at once create its tables one after the other. The number
-// is "hare_dtx" in ASCII.
-const tablesLock = `SELECT pg_advisory_xact_lock(7521418632403121272)`
-
-// haveTables tells whether the tables are there, in today's form, without writing: a role without CREATE can coordinate
-// once they exist.
-const haveTables = `SELECT (SELECT count(*) FROM pg_attribute WHERE NOT attisdropped AND
-	(attrelid, attname) IN ((to_regclass('` + decisionsTable + `'), 'outcome'), (to_regclass('` + decisionsTable + `'), 'participants'), (to_regclass('` + coordinatorTable + `'), 'id'))) = 3`
-
-const readCoordinator = `SELECT id, system_identifier, database_oid FROM ` + coordinatorTable
-
-// coordinatorID is the id of a coordinator's database, which is made on first use, together with the tables. The
-// connection must be idle.
-func coordinatorID(ctx context.Context, alias string, conn backend.Conn, is identity) (string, error) {
-	id, err := readCoordinatorID(ctx, alias, conn, is)
-	if err != nil || id != "" {
-		return id, err
-	}
-	statements := append([]string{beginWrite, durable, tablesLock}, createTables...)
-	statements = append(statements,
-		fmt.Sprintf(`INSERT INTO %s (id, system_identifier, database_oid) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING`,
-			coordinatorTable, backend.Literal(randomHex(coordinatorHex)), backend.Literal(is.System), backend.Literal(is.OID)),
-		"COMMIT")
-	if answer, err := conn.Control(ctx, statements...); err != nil || answer.Tag != "COMMIT" {
-		_, _ = conn.Control(ctx, "ROLLBACK")
-		if backend.SQLState(err) == "42501" {
-			return "", &hare.ConfigurationError{Alias: alias, Err: err, Reason: "the role may not create " + decisionsTable + " and " + coordinatorTable +
-				": let a role that may create tables in schema public make one distributed transaction first (docs/distributed.md has the statements)"}
-		}
-		return "", hare.ErrorFrom(alias, "CREATE TABLE "+decisionsTable, err)
-	}
-	return readCoordinatorID(ctx, alias, conn, is)
-}
-
-// readCoordinatorID is the id of the database behind the connection, or empty when the tables are not there yet. A
-// database that is a copy of the one that was given the id is refused: it must not finish what belongs to the original.
-func readCoordinatorID(ctx context.Context, alias string, conn backend.Conn, is identity) (string, error) {
-	answer, err := conn.Control(ctx, haveTables)
-	if err != nil {
-		return "", hare.ErrorFrom(alias, haveTables, err)
-	}
-	if len(answer.Row) != 1 || answer.Row[0] != "t" {
-		return "", nil
-	}
-	answer, err = conn.Control(ctx, readCoordinator)
-	if err != nil {
-		return "", hare.ErrorFrom(alias, readCoordinator, err)
-	}
-	if len(answer.Row) != 3 {
-		return "", nil
-	}
-	if made := (identity{System: answer.Row[1], OID: answer.Row[2]}); !made.same(is) {
-		return "", &hare.ConfigurationError{Alias: alias, Reason: fmt.Sprintf(
-			"its coordinator id was given to the database with OID %s of the cluster with system identifier %s, and this is %s: it is a copy, or the original was moved. "+
-				"A copy must not finish the original's transactions. If this is to be a coordinator of its own, delete the row of %s: it gets a new id, and leaves what the old one prepared alone (docs/operations.md, Moving a database, says what to finish first)",
-			made.OID, made.System, is, coordinatorTable)}
-	}
-	return answer.Row[0], nil
-}
 
 // beginWrite opens hare's own transactions, whatever the defaults of the role are.
 const beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
@@ -114,7 +19,7 @@ const beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 const beginRead = `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`
 
 // pinned keeps names in hare's own transactions from being looked up anywhere but in PostgreSQL's own catalogue.
-const pinned = `SET LOCAL search_path = pg_catalog, pg_temp`
+const pinned = tables.Path
 
 // endOwn ends a transaction of hare's own after err.
 func endOwn(ctx context.Context, conn backend.Conn, err error) error {

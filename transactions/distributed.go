@@ -53,7 +53,8 @@ import (
 // Afterwards: what fn returned, as it is, with everything rolled back; an [*AbortError], rolled back everywhere;
 // a [*RollbackPendingError], rolled back, with a participant that could not be told yet; a [*PartiallyCommittedError],
 // committed, with a participant that could not be told yet; a [*CommitAmbiguousError], when nobody knows; a
-// [*MixedOutcomeError], when somebody interfered by hand; a [*HookError], committed, with a failing hook. [OutcomeOf]
+// [*MixedOutcomeError], when somebody interfered by hand; an [*EndedByHandError], when a statement of fn has ended the
+// transaction in one database; a [*HookError], committed, with a failing hook. [OutcomeOf]
 // sorts them.
 //
 // The error of fn apart, which is returned as it is, the text of every error tells the transaction's xid as soon as there is

@@ -22,7 +22,8 @@ const (
 	PartiallyCommitted
 	// Ambiguous: nobody knows yet whether it was decided. It must not be run again before recovery has found out.
 	Ambiguous
-	// Mixed: it was decided, and somebody has rolled back a participant by hand. An operator must repair the data.
+	// Mixed: a part of it is kept and another is not, or may not be, because somebody has ended a part by hand. An operator
+	// must repair the data.
 	Mixed
 )
 
@@ -56,7 +57,7 @@ func OutcomeOf(err error) Outcome {
 // end is the outcome in the outermost error that tells one: what it wraps may be about another transaction.
 func end(err error) (outcome Outcome, told bool) {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
-	case *MixedOutcomeError:
+	case *MixedOutcomeError, *EndedByHandError:
 		return Mixed, true
 	case *PartiallyCommittedError:
 		return PartiallyCommitted, true

@@ -108,7 +108,7 @@ func (c *call) meet(ctx context.Context) error {
 			err = s.fit(b.alias, b != c.coordinator)
 		}
 		if err == nil && b == c.coordinator {
-			s.coordinator, err = coordinatorID(ctx, b.alias, b.tx.Conn(), s.identity)
+			s.coordinator, err = coordinatorID(ctx, b.alias, b.db, b.tx.Conn(), s.identity)
 		}
 		if err != nil {
 			return err

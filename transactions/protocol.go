@@ -296,6 +296,9 @@ func (c *call) commitAll(ctx context.Context) (waiting []*branch, errs []error) 
 // rollBack ends a transaction of which nothing has been prepared.
 func (c *call) rollBack(ctx context.Context, cause error) error {
 	c.rollBackAll(ctx)
+	if byHand := c.endedByHand(ctx, cause); byHand != nil {
+		return byHand
+	}
 	cause = rolledBack(c.xid, cause)
 	c.ended(ctx, cause)
 	return join(cause, c.rollbackHooks(ctx))
@@ -314,8 +317,23 @@ func (c *call) abort(ctx context.Context, cause error) error {
 	if len(pending) > 0 {
 		err = &RollbackPendingError{XID: c.xid, Coordinator: c.coordinator.alias, Pending: pending, Err: cause}
 	}
+	if byHand := c.endedByHand(ctx, err); byHand != nil {
+		return byHand
+	}
 	c.ended(ctx, err)
 	return join(err, c.rollbackHooks(ctx))
+}
+
+// endedByHand is the error of a call in which a statement has ended the transaction on one database, whatever was done to the
+// others; else nil.
+func (c *call) endedByHand(ctx context.Context, cause error) error {
+	for _, b := range c.branches {
+		if err := endedByHand(c.xid, b.alias, b.tx, cause); err != nil {
+			c.ended(ctx, err)
+			return err
+		}
+	}
+	return nil
 }
 
 // rollBackAll undoes every branch, whatever it has come to.

@@ -124,7 +124,7 @@ func (r *recovery) meet(ctx context.Context, client *hare.Client) error {
 		err = is.fit(r.alias, false)
 	}
 	if err == nil {
-		r.id, err = readCoordinatorID(ctx, r.alias, conn, is.identity)
+		r.id, err = readCoordinatorID(ctx, r.alias, client.Database(), conn, is.identity)
 	}
 	if err == nil {
 		err = r.describeCoordinator(ctx, conn, is)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // decision is a row of the decisions table.
@@ -114,7 +115,13 @@ const resolveSQL = `UPDATE ` + decisionsTable + ` SET resolved_at = clock_timest
 func (r *recovery) resolve(ctx context.Context) error {
 	var complete []any
 	for _, d := range r.decisions {
-		if !d.commit || d.resolved || !r.verified(ctx, d) {
+		if !d.commit || d.resolved {
+			continue
+		}
+		if !r.verified(ctx, d) {
+			if !r.young(d.age, false) {
+				r.report.Undelivered++
+			}
 			continue
 		}
 		d.complete = true
@@ -144,7 +151,7 @@ const rowBatch = 1000
 func (r *recovery) write(ctx context.Context, sql string, args ...any) (rows int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.participantTime)
 	defer cancel()
-	rows, err = r.conn.Exec(ctx, backend.Call{Before: []string{beginWrite}, SQL: sql, Args: args})
+	rows, err = r.conn.Exec(ctx, backend.Call{Before: []string{beginWrite, tables.Path}, SQL: sql, Args: args})
 	return rows, hare.ErrorFrom(r.alias, sql, endOwn(ctx, r.conn, err))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/serverview"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // found is what one database holds.
@@ -43,7 +44,7 @@ func nameSQL(column string) string {
 // tablesSQL lists the tables that prepared transactions hold locks on. Their locks belong to no process; which lock is whose
 // tells the virtual transaction, which is that of the lock on the transaction's own id (PostgreSQL documentation, view
 // pg_locks).
-var tablesSQL = `SELECT own.transactionid::pg_catalog.text, pg_catalog.json_agg(DISTINCT ` + serverview.Bytes("l.relation::pg_catalog.regclass::pg_catalog.text") + `)::pg_catalog.text
+var tablesSQL = `SELECT own.transactionid::pg_catalog.text, pg_catalog.json_agg(DISTINCT ` + serverview.Bytes(`pg_catalog.regexp_replace(l.relation::pg_catalog.regclass::pg_catalog.text, '^public\.', '')`) + `)::pg_catalog.text
 FROM pg_catalog.pg_locks own
 JOIN pg_catalog.pg_locks l ON l.virtualtransaction OPERATOR(pg_catalog.=) own.virtualtransaction AND l.pid IS NULL AND l.locktype OPERATOR(pg_catalog.=) 'relation'
 JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) l.relation AND (c.relkind OPERATOR(pg_catalog.=) 'r' OR c.relkind OPERATOR(pg_catalog.=) 'p')
@@ -226,7 +227,11 @@ func (f *found) findTables(ctx context.Context) error {
 	return nil
 }
 
-const liveSQL = `SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'hare\_dtx:%'`
+// liveSQL finds the sessions of calls. Anybody may name a session so: it counts when its role may write decisions and its
+// transaction is open, as far as this role may see that.
+var liveSQL = `SELECT DISTINCT a.application_name FROM pg_catalog.pg_stat_activity a
+WHERE a.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pg_catalog.starts_with(a.application_name, 'hare_dtx:')
+	AND (a.xact_start IS NOT NULL OR a.state IS NULL) AND ` + serverview.Entitled("a.usesysid", decisionsTable)
 
 // findLive finds out which calls are still at work. While a call is undecided its transaction on the coordinator is open,
 // under the name that it gave its sessions. It is a courtesy to living calls; safety is the fence's.
@@ -269,7 +274,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // queryValues reads all rows of a query on one connection, in a transaction of its own: a pooler in between then takes it to one
 // server from its preparation to its end.
 func queryValues(ctx context.Context, conn backend.Conn, call backend.Call) ([][]any, error) {
-	call.Before = []string{beginRead}
+	call.Before = []string{beginRead, tables.Path}
 	all, err := readAll(ctx, conn, call)
 	return all, endOwn(ctx, conn, err)
 }

@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/serverview"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // The times of the recoverer that need no option.
@@ -31,7 +34,8 @@ const (
 //
 // Any number may run: one at a time works, by an advisory lock in the coordinator's database that belongs to a
 // transaction and not to a session (PostgreSQL documentation, Advisory Locks). Should that one be stopped or cut off, another
-// takes over after five times [ParticipantTimeout]. It uses connections of its own, not
+// takes over after five times [ParticipantTimeout]. The lock spares the servers work and decides no safety, so that nobody stops
+// recovery by taking it: a holder that is no recoverer, by its role and its name, is logged and passed by. A recoverer uses connections of its own, not
 // those of the pools, and one database that does not answer costs only its own time limit ([ParticipantTimeout]).
 //
 // What is decided is committed within seconds of a crash. What is not decided is rolled back as soon: a call that is still
@@ -80,6 +84,7 @@ type recoverer struct {
 	client      *hare.Client
 	purged      time.Time
 	told        map[string]bool // the failures of the last pass
+	stranger    string          // who holds the recoverers' lock in this pass and is none
 }
 
 // pass is one recovery, if nobody else is at one. soon says that something was found that is still too young, and that no
@@ -109,8 +114,19 @@ func (w *recoverer) pass(whole context.Context) (soon bool, err error) {
 	return r.soon, err
 }
 
-// recovererLock is the key of the advisory lock, "hare_rec" in ASCII. Such locks are a database's own.
-const recovererLock = `SELECT pg_try_advisory_xact_lock(7521418632404034915)`
+// recovererKey is the key of the advisory lock, "hare_rec" in ASCII. Such locks are a database's own. No lock of a table takes
+// its place: one that excludes itself keeps VACUUM from the table as long as a pass lasts.
+const recovererKey = 7521418632404034915
+
+// recovererName is the name of the session that holds it.
+const recovererName = "hare_recoverer"
+
+var recovererLock = fmt.Sprintf(`SELECT pg_catalog.pg_try_advisory_xact_lock(%d)`, recovererKey)
+
+// recovererHolder asks who holds it, and whether that is a recoverer: anybody who may connect may take the lock, so that it is
+// one only under its name and with a role that may write decisions.
+var recovererHolder = serverview.Holders(recovererKey, `coalesce(pg_catalog.bool_or(a.application_name OPERATOR(pg_catalog.=) '`+recovererName+`' AND `+
+	serverview.Entitled("a.usesysid", decisionsTable)+`), false)`)
 
 // lock makes this recoverer the one that works. The transaction that holds the lock is open as long as the pass; should the
 // process or its network die, the server ends it when a pass would have been over. unlock is nil where another one works.
@@ -122,18 +138,31 @@ func (w *recoverer) lock(ctx context.Context) (unlock func(), err error) {
 		return nil, hare.ErrorFrom(w.client.Alias(), "", err)
 	}
 	idle := (passTimes * w.set.participantTime).Milliseconds()
-	answer, err := conn.Control(inTime, beginWrite, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle), recovererLock)
+	w.stranger = ""
+	answer, err := conn.Control(inTime, beginWrite, tables.Path, nameWorker(recovererName), fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle), recovererLock)
 	if err != nil {
 		conn.Discard()
 		return nil, hare.ErrorFrom(w.client.Alias(), recovererLock, err)
 	}
 	unlock = func() { w.unlock(ctx, conn) }
 	if len(answer.Row) != 1 || answer.Row[0] != "t" {
+		if w.stranger, err = strangerAt(inTime, conn); w.stranger != "" {
+			return unlock, nil
+		}
 		// Broken off, the transaction would cost a pooler its connection to the server, with each pass of each instance.
 		unlock()
-		return nil, nil
+		return nil, hare.ErrorFrom(w.client.Alias(), recovererHolder, err)
 	}
 	return unlock, nil
+}
+
+// strangerAt is who holds the recoverers' lock and is no recoverer, or empty.
+func strangerAt(ctx context.Context, conn backend.Conn) (string, error) {
+	answer, err := conn.Control(ctx, recovererHolder)
+	if err != nil || len(answer.Row) != 2 || answer.Row[1] == "t" {
+		return "", err
+	}
+	return strings.ToValidUTF8(serverview.Text(answer.Row[0]), "\uFFFD"), nil
 }
 
 func (w *recoverer) unlock(ctx context.Context, conn backend.Conn) {
@@ -154,6 +183,9 @@ func (w *recoverer) tell(ctx context.Context, report Report, err error) {
 		if !w.told[key] && ctx.Err() == nil { // what fails because it is stopped is no news
 			log.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
 		}
+	}
+	if w.stranger != "" {
+		warn("distributed recovery: somebody who is no recoverer holds the recoverers' lock; recovery goes on without it", "lock "+w.stranger, slog.String("holder", w.stranger))
 	}
 	for _, e := range report.Entries {
 		if level, message, attrs := e.event(); level < slog.LevelWarn {

@@ -12,6 +12,7 @@ type Report struct {
 	Resolved    int           // decisions found complete: marked as resolved with Finish, only counted without
 	Purged      int           // rows removed because they were resolved longer ago than Retention
 	Unresolved  int           // decisions to commit that are not resolved, before this run
+	Undelivered int           // of those, the ones older than OlderThan that some participant has not followed, or that was not found out
 	Decided     string        // with OnlyXID: "commit" or "abort" if there is a row of it, else "none"
 
 	// Participants are, with OnlyXID or Forget, those of a transaction whose decision to commit is not resolved.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/session"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // A decision that every participant has confirmed is of no more use. The call that made it takes it away, off the
@@ -105,7 +106,7 @@ func (f *finished) write(db backend.Database) {
 // these rows. Nobody waits for the flush: what a crash of the server undoes recovery does again, and the coordinator's disk is
 // busy with decisions that must not wait.
 func (f *finished) statements() []string {
-	statements := []string{beginWrite, "SET LOCAL synchronous_commit = off"}
+	statements := []string{beginWrite, tables.Path, "SET LOCAL synchronous_commit = off"}
 	if len(f.remove) > 0 {
 		statements = append(statements, "DELETE FROM "+decisionsTable+" WHERE outcome = 'commit' AND xid IN "+literals(f.remove))
 	}

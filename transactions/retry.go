@@ -53,13 +53,14 @@ func isRetryable(err error) bool {
 func again(err error, asks func(error) bool) bool {
 	var (
 		mixed     *MixedOutcomeError
+		byHand    *EndedByHandError
 		partial   *PartiallyCommittedError
 		ambiguous *CommitAmbiguousError
 		unknown   *CommitUnknownError
 		hook      *HookError
 	)
 	ended := errors.As(err, &mixed) || errors.As(err, &partial) || errors.As(err, &ambiguous) || errors.As(err, &unknown) ||
-		errors.As(err, &hook) && hook.Committed
+		errors.As(err, &byHand) || errors.As(err, &hook) && hook.Committed
 	return err != nil && !ended && OutcomeOf(err) == RolledBack && wanted(err, asks)
 }
 

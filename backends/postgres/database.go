@@ -44,6 +44,9 @@ func (d *database) Features() features.Features { return supported }
 // Dialect is how PostgreSQL spells what hare says.
 func (d *database) Dialect() backend.Dialect { return dialect{} }
 
+// TablesOwners are the roles that the URL trusts with hare's tables.
+func (d *database) TablesOwners() []string { return d.options.tablesOwners }
+
 // Acquire takes a connection from the pool. Waiting for a free one is bounded here, and not with a context for pgxpool,
 // so that a call that need not wait pays for no timer.
 func (d *database) Acquire(ctx context.Context) (backend.Conn, error) {

@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/serverview"
 )
 
 // dialect is how PostgreSQL spells what hare says.
@@ -102,7 +105,28 @@ func (dialect) Limit(limit, offset string) string {
 
 // SchemaLock takes an advisory lock that the transaction's end releases.
 func (dialect) SchemaLock() string {
-	return fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", schemaLock)
+	return fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock(%d)", schemaLock)
+}
+
+// BoundLocks sets lock_timeout where nothing else does, and leaves a note that it did.
+func (dialect) BoundLocks(wait time.Duration) string {
+	return fmt.Sprintf("SELECT pg_catalog.set_config('lock_timeout', '%d', true), pg_catalog.set_config('hare.bounds_locks', 'on', true)"+
+		" WHERE pg_catalog.current_setting('lock_timeout') OPERATOR(pg_catalog.=) '0'", wait.Milliseconds())
+}
+
+// UnboundLocks takes BoundLocks and its note back.
+func (dialect) UnboundLocks() string {
+	return "SELECT pg_catalog.set_config('lock_timeout', '0', true), pg_catalog.set_config('hare.bounds_locks', 'off', true)" +
+		" WHERE pg_catalog.current_setting('hare.bounds_locks', true) OPERATOR(pg_catalog.=) 'on'"
+}
+
+// SchemaLockHolder asks the server's views.
+func (dialect) SchemaLockHolder(ctx context.Context, conn backend.Conn) string {
+	answer, err := conn.Control(ctx, serverview.Holders(schemaLock))
+	if err != nil || len(answer.Row) != 1 {
+		return ""
+	}
+	return strings.ToValidUTF8(serverview.Text(answer.Row[0]), "\uFFFD")
 }
 
 // Begin opens a transaction. A statement time-out alone also bounds the wait for a lock, so that a lock that is waited

@@ -82,8 +82,8 @@ func (o options) directAddress() string {
 
 // identitySQL is a column that no two databases have in common, except with a server's own standby, which differs in the
 // last part.
-const identitySQL = `(SELECT system_identifier || '/' || d.oid || '/' || pg_catalog.pg_is_in_recovery()
-	FROM pg_catalog.pg_control_system(), pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())`
+const identitySQL = `(SELECT pg_catalog.concat(system_identifier, '/', d.oid, '/', pg_catalog.pg_is_in_recovery())
+	FROM pg_catalog.pg_control_system(), pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())`
 
 // compareTime is how long a connection to the direct address waits for one through the pooler to be compared with.
 const compareTime = 2 * time.Second

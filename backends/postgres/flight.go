@@ -16,6 +16,7 @@ type flight struct {
 	several   *pgconn.MultiResultReader // nil when a single statement was sent
 	begun     bool                      // next has been called
 	described bool                      // the answers describe their columns
+	ran       string                    // the tag of a statement that controlled the transaction
 }
 
 // send prepares the statement if need be and sends what is left of the call in one message.
@@ -96,6 +97,15 @@ func (f *flight) next() bool {
 	return true
 }
 
+// close reads what is left of the answer to the current run. Its error is also that of the flight.
+func (f *flight) close() pgconn.CommandTag {
+	tag, _ := f.reader.Close()
+	if f.ran == "" {
+		f.ran = controlled(tag)
+	}
+	return tag
+}
+
 // differs reports whether an answer has other columns than its statement was described with.
 func (f *flight) differs(fields []pgconn.FieldDescription) bool {
 	return f.described && len(fields) > 0 && len(f.statement.Fields) > 0 && !f.statement.gives(fields)
@@ -105,14 +115,20 @@ func (f *flight) differs(fields []pgconn.FieldDescription) bool {
 func (f *flight) land() error {
 	var err error
 	if f.reader != nil {
-		_, err = f.reader.Close()
+		var tag pgconn.CommandTag
+		if tag, err = f.reader.Close(); f.ran == "" {
+			f.ran = controlled(tag)
+		}
 	}
 	if f.several != nil {
 		if closing := f.several.Close(); closing != nil {
 			err = closing
 		}
 	}
-	if err != nil {
+	switch {
+	case f.ran != "":
+		return backend.Control(f.ran, err)
+	case err != nil:
 		return failure(err)
 	}
 	return nil

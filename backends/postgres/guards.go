@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,7 @@ func question(o options) string {
 		columns[2] = identitySQL
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.guards)) {
-		columns = append(columns, "(SELECT setting FROM pg_catalog.pg_settings WHERE name = "+backend.Literal(name)+")")
+		columns = append(columns, "pg_catalog.current_setting("+backend.Literal(name)+")") // pg_settings makes a row of each setting there is
 	}
 	return "SELECT " + strings.Join(columns, ", ")
 }
@@ -37,9 +38,25 @@ func question(o options) string {
 func guardsFound(o options, found []string) []backend.Guard {
 	var guards []backend.Guard
 	for i, name := range slices.Sorted(maps.Keys(o.guards)) {
-		guards = append(guards, backend.Guard{Name: name, Asked: o.guards[name], Found: found[i]})
+		g := backend.Guard{Name: name, Asked: o.guards[name], Found: found[i]}
+		if strings.HasSuffix(name, "_timeout") {
+			g.Found = inMilliseconds(g.Found)
+		}
+		guards = append(guards, g)
 	}
 	return guards
+}
+
+// inMilliseconds reads a time-out as the server shows it: a whole number and the largest unit that fits.
+func inMilliseconds(shown string) string {
+	units := map[string]int64{"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+	digits := len(shown) - len(strings.TrimLeft(shown, "0123456789"))
+	n, err := strconv.ParseInt(shown[:digits], 10, 64)
+	unit, known := units[shown[digits:]]
+	if err != nil || !known {
+		return shown
+	}
+	return strconv.FormatInt(n*unit, 10)
 }
 
 // notInForce is the error for a guard that the server does not have.

@@ -9,7 +9,7 @@ import (
 	"github.com/hare-go/hare/integration/servers"
 )
 
-// asRole is a database, owned by a role of its own, so that the role's defaults are nobody else's.
+// asRole is a database and a role of its own that may create in it, so that the role's defaults are nobody else's.
 func asRole(t testing.TB) (address, role string) {
 	t.Helper()
 	super := servers.Direct(servers.Database(t))
@@ -20,8 +20,10 @@ func asRole(t testing.TB) (address, role string) {
 	role = "role_" + u.Path[len("/hare_test_"):]
 	conn := acquire(t, open(t, super))
 	run(t, conn, "CREATE ROLE "+role+" LOGIN PASSWORD 'secret'")
+	run(t, conn, "GRANT CREATE ON SCHEMA public TO "+role)
+	run(t, conn, "GRANT CREATE ON DATABASE "+u.Path[1:]+" TO "+role)
 	t.Cleanup(func() { // before the database is dropped
-		_, err := conn.Exec(context.Background(), backend.Call{SQL: "DROP ROLE " + role})
+		_, err := conn.Exec(context.Background(), backend.Call{SQL: "DROP OWNED BY " + role + "; DROP ROLE " + role})
 		if err != nil {
 			t.Error(err)
 		}
@@ -69,14 +71,17 @@ func TestGuards(t *testing.T) {
 
 // TestGuardsOnTheServerItself: a direct connection has them all, and one more of them is none too many.
 func TestGuardsOnTheServerItself(t *testing.T) {
-	options := []string{"statement_timeout=15s", "lock_timeout=4321", "idle_in_transaction_session_timeout=0", `search_path=a,%22b c%22, public`}
-	db := open(t, servers.Direct(servers.Database(t)), options...)
-	acquire(t, db)
-	guards := observe(t, db).Guards
-	same(t, "guards", 4, len(guards))
-	for _, g := range guards {
-		if !g.InForce() {
-			t.Errorf("%+v is not in force", g)
+	address := servers.Direct(servers.Database(t))
+	for _, timeout := range []string{"15s", "1ms", "1500ms", "60s", "90s", "1h", "25h", "48h", "2147483647"} {
+		options := []string{"statement_timeout=" + timeout, "lock_timeout=4321", "idle_in_transaction_session_timeout=0", `search_path=a,%22b c%22, public`, "synchronous_commit=remote_write"}
+		db := open(t, address, options...)
+		acquire(t, db)
+		guards := observe(t, db).Guards
+		same(t, "guards", 5, len(guards))
+		for _, g := range guards {
+			if !g.InForce() {
+				t.Errorf("%+v is not in force", g)
+			}
 		}
 	}
 }

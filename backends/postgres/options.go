@@ -29,6 +29,7 @@ type options struct {
 	pooled           *bool             // transaction_pooling
 	directHost       string
 	directPort       string
+	tablesOwners     []string // tables_owner
 }
 
 // defaultOptions holds the defaults that the package comment documents. The connect time-out is shorter than the
@@ -83,6 +84,7 @@ var optionTable = map[string]check{
 	"transaction_pooling": transactionPooling,
 	"direct_host":         directHost,
 	"direct_port":         directPort,
+	"tables_owner":        tablesOwner,
 }
 
 // optionNames are the names in optionTable in order.
@@ -200,6 +202,14 @@ func milliseconds(name string) check {
 
 func searchPath(o *options, value string) string {
 	o.guards["search_path"] = value
+	return ""
+}
+
+// tablesOwner reads a list of roles.
+func tablesOwner(o *options, value string) string {
+	if o.tablesOwners = strings.Split(value, ","); slices.Contains(o.tablesOwners, "") {
+		return "has an empty element in its list"
+	}
 	return ""
 }
 

@@ -20,15 +20,19 @@
 //	statement_timeout       the server's time-outs for a session: milliseconds, or a duration such as 15s or 250ms;
 //	lock_timeout            0 is none. Default: as the server, role or database is configured. Where the server, asked at the
 //	idle_in_transaction_session_timeout
-//	                        first use, has another value, every use is refused
+//	                        first use, in each connection's first message and behind a pooler once a minute, has another
+//	                        value, every use is refused until it has not
 //	application_name        how the server's views and log name the sessions. Default PGAPPNAME, else "hare"
 //	search_path             schemas in which unqualified names are looked up; the server is asked as for the time-outs
+//	synchronous_commit      on, remote_apply, remote_write, local or off; the server is asked likewise
 //	transaction_pooling     true: a pooler that gives each transaction any session is on the way, and need not be found out;
 //	                        the time-outs and search_path are then not sent but only asked for. false: it must not be.
 //	                        Default: found out at the first use, which costs a round trip, and a second connection behind a pooler
 //	direct_host             the server's address past such a pooler, for the connections outside the pool, which recovery and
 //	direct_port             leases use; only with transaction_pooling=true. The port's default is 5432. Default: they go
 //	                        through the pooler, and wait when it is full
+//	tables_owner            roles, with commas, that may own hare's own tables besides this role, roles that it is a member of,
+//	                        superusers and the database's owner. Default: no other
 //	sslmode                 disable, allow, prefer, require, verify-ca or verify-full. Default prefer, which accepts
 //	                        an unencrypted connection: use verify-full over a network
 //	sslrootcert             file of the authorities that may have signed the server's certificate, or "system"

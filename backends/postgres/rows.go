@@ -50,7 +50,7 @@ func (r *rows) advance() bool {
 		}
 		if r.reading {
 			r.reading = false
-			_, _ = r.flight.reader.Close() // its error is also that of the flight
+			r.flight.close()
 		}
 		if r.reading = r.flight.next(); !r.reading {
 			r.land()

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -69,8 +70,7 @@ func (s *session) exec(ctx context.Context, call backend.Call) (int64, error) {
 		}
 		var written int64
 		for f.next() {
-			tag, _ := f.reader.Close() // its error is also that of the flight
-			written += writtenBy(tag)
+			written += writtenBy(f.close())
 		}
 		if err := f.land(); err != nil {
 			return 0, err
@@ -125,7 +125,7 @@ func (s *session) execSimple(ctx context.Context, call backend.Call) (int64, err
 // count counts what the statements after the control statements before wrote.
 func count(results *pgconn.MultiResultReader, before []string) (int64, error) {
 	var written int64
-	done := 0
+	done, ran := 0, ""
 	for results.NextResult() {
 		tag, err := results.ResultReader().Close()
 		if err != nil {
@@ -133,9 +133,12 @@ func count(results *pgconn.MultiResultReader, before []string) (int64, error) {
 		}
 		if done++; done > len(before) {
 			written += writtenBy(tag)
+			ran = cmp.Or(ran, controlled(tag))
 		}
 	}
 	switch err := results.Close(); {
+	case ran != "":
+		return 0, backend.Control(ran, err)
 	case err == nil:
 		return written, nil
 	case done < len(before):
@@ -143,6 +146,16 @@ func count(results *pgconn.MultiResultReader, before []string) (int64, error) {
 	default:
 		return 0, failure(err)
 	}
+}
+
+// controlled is the tag of a statement that began or ended a transaction or a savepoint, and empty for all others. A call of the
+// program's has none, by the check of its text; the server, which reads it with the eyes that count, confirms that here.
+func controlled(tag pgconn.CommandTag) string {
+	switch name := tag.String(); name {
+	case "COMMIT", "ROLLBACK", "BEGIN", "START TRANSACTION", "SAVEPOINT", "RELEASE", "PREPARE TRANSACTION":
+		return name
+	}
+	return ""
 }
 
 // writtenBy is the number of rows that a command wrote. Reading commands have a number too.

@@ -36,6 +36,7 @@ var promised = features.Features{
 	SupportsSavepoints:           true,
 	CanRollbackDDL:               true,
 	SupportsReadOnlyTransactions: true,
+	RefusesTransactionControl:    true,
 
 	SupportsStreaming:            true,
 	SupportsCorrelatedSubqueries: true,

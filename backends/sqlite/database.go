@@ -141,7 +141,7 @@ func (d *database) reuse() (*session, error) {
 // giveBack keeps a connection of the pool for the next caller, or closes it.
 func (d *database) giveBack(s *session) {
 	d.mu.Lock()
-	kept := s.status() == backend.StatusIdle && !d.closed
+	kept := s.status() == backend.StatusIdle && !s.soiled && !d.closed
 	if kept {
 		d.idle = append(d.idle, s)
 	}

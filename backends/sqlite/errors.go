@@ -16,7 +16,6 @@ var (
 	errAborted        = refused(backend.ClassAborted, "25P02", "the transaction is aborted: SQLite has rolled it back after an error or a cancelled write; statements are refused until it is ended")
 	errNoTransaction  = refused(backend.ClassOther, "25P01", "there is no transaction in progress")
 	errInTransaction  = refused(backend.ClassOther, "25001", "there is a transaction in progress already")
-	errScriptControl  = refused(backend.ClassOther, "25001", "several statements in one text run as one transaction, and cannot begin or end another")
 	errEmpty          = refused(backend.ClassOther, "42601", "the text has no statement in it")
 	errManyStatements = refused(backend.ClassOther, "42601", "only one statement can have arguments or rows, and the text has several")
 	errParameter      = refused(backend.ClassOther, "42P02", "a placeholder is not of the form $1, $2, ...")
@@ -58,6 +57,9 @@ func (s *session) failure(ctx context.Context, err error) error {
 	var known *backend.Error
 	if errors.As(err, &known) {
 		return known
+	}
+	if s.verdict.denied != nil && errors.Is(err, sqlite3.AUTH) {
+		return s.verdict.denied
 	}
 	if s.raised != nil && isPlain(err) {
 		return s.raised

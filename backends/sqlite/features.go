@@ -10,6 +10,7 @@ var supported = features.Features{
 	SupportsSavepoints:           true,
 	CanRollbackDDL:               true,
 	SupportsReadOnlyTransactions: true,
+	RefusesTransactionControl:    true,
 
 	SupportsStreaming:            true,
 	SupportsCorrelatedSubqueries: true,

@@ -37,7 +37,7 @@ func (d *database) prepare(ctx context.Context, s *session) error {
 	if err := s.engine.BusyTimeout(d.options.busyTimeout); err != nil {
 		return err
 	}
-	if err := errors.Join(array.Register(s.engine), s.register()); err != nil {
+	if err := errors.Join(array.Register(s.engine), s.register(), s.engine.SetAuthorizer(s.authorize)); err != nil {
 		return err
 	}
 	if err := s.engine.Exec(d.options.script()); err != nil {

@@ -19,11 +19,14 @@ import (
 type session struct {
 	engine      *sqlite3.Conn // nil: closed
 	statements  *cache
+	marks       map[string]*sqlite3.Stmt // see mark
 	busyTimeout time.Duration
 
 	open    bool           // a transaction was open when the call's statement began
 	aborted bool           // the engine ended the transaction by itself, and its owner has not ended it yet
 	altered bool           // a transaction's options are in force that outlive it in SQLite
+	soiled  bool           // a statement has left something that the next user must not find
+	verdict verdict        // of the authorizer, on the statement prepared last
 	raised  *backend.Error // what a function of ours failed with during the call
 }
 
@@ -48,6 +51,7 @@ func (s *session) attach(ctx context.Context) error {
 		return unsent(ctx)
 	}
 	s.raised = nil
+	s.verdict = verdict{}
 	s.open = false
 	s.engine.SetInterrupt(ctx)
 	return nil
@@ -63,6 +67,10 @@ func (s *session) detach(ctx context.Context, err error) error {
 	}
 	s.engine.SetInterrupt(context.Background())
 	ended := s.engine.GetAutocommit()
+	if err == nil && s.open && ended {
+		err = backend.Control("COMMIT", nil) // the authorizer lets none through; the engine's state has the last word
+		s.open = false
+	}
 	s.aborted = s.aborted || err != nil && s.open && ended
 	if ended && s.altered {
 		s.restore()
@@ -162,10 +170,7 @@ func (s *session) script(text string) (written int64, err error) {
 
 // scripted runs the first statement of the text and returns the rest.
 func (s *session) scripted(text string) (written int64, rest string, err error) {
-	if ofTransactions(verb(text)) {
-		return 0, "", errScriptControl
-	}
-	engine, rest, err := s.engine.Prepare(text)
+	engine, rest, err := s.compile(text, 0)
 	if err != nil || engine == nil {
 		return 0, "", err
 	}
@@ -182,10 +187,26 @@ func (s *session) openScope(needed bool) (scope, error) {
 	case !needed:
 		return scope{}, nil
 	case s.engine.GetAutocommit():
-		return scope{"COMMIT", "ROLLBACK"}, s.engine.Exec("BEGIN IMMEDIATE")
+		return scope{"COMMIT", "ROLLBACK"}, s.mark("BEGIN IMMEDIATE")
 	default:
-		return scope{"RELEASE hare_batch", "ROLLBACK TO hare_batch; RELEASE hare_batch"}, s.engine.Exec("SAVEPOINT hare_batch")
+		return scope{"RELEASE hare_batch", "ROLLBACK TO hare_batch; RELEASE hare_batch"}, s.mark("SAVEPOINT hare_batch")
 	}
+}
+
+// mark runs a statement that begins or ends a scope. It stays prepared: the authorizer is called once for it.
+func (s *session) mark(sql string) error {
+	st, ok := s.marks[sql]
+	if !ok {
+		var err error
+		if st, _, err = s.engine.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT); err != nil {
+			return err
+		}
+		if s.marks == nil {
+			s.marks = map[string]*sqlite3.Stmt{}
+		}
+		s.marks[sql] = st
+	}
+	return st.Exec()
 }
 
 func (s *session) closeScope(sc scope, err error) error {
@@ -194,7 +215,7 @@ func (s *session) closeScope(sc scope, err error) error {
 	}
 	s.engine.SetInterrupt(context.Background())
 	if err == nil {
-		if err = s.engine.Exec(sc.end); err == nil {
+		if err = s.mark(sc.end); err == nil {
 			return nil
 		}
 	}

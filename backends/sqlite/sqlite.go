@@ -53,6 +53,11 @@
 // A call that is cancelled while it writes ends the whole transaction, not only the statement: SQLite rolls it back. The
 // connection then refuses statements (SQLSTATE 25P02) until the transaction is ended, as PostgreSQL does after an error.
 //
+// Statements of the program's own that begin or end a transaction or a savepoint are refused; SQLite's own parser finds them
+// (its authorizer), whatever stands before them. So is a PRAGMA that sets one of the options above. Other PRAGMA
+// statements that last, ATTACH and temporary tables, views and triggers are for the transaction in which they are made: its connection
+// is closed afterwards, and does not go back to the pool.
+//
 // # Values
 //
 // Instants are texts of fixed width in UTC ("2006-01-02 15:04:05.000000+00:00", years 1 to 9999), which sort in their

@@ -49,13 +49,14 @@ func (s *session) statement(sql string) (st *statement, tail string, err error) 
 		s.statements.order.MoveToFront(st.at)
 		return st, "", nil
 	}
-	engine, tail, err := s.engine.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+	engine, tail, err := s.compile(sql, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
 		return nil, "", err
 	}
 	if engine == nil {
 		return nil, "", errEmpty
 	}
+	acts := s.verdict.acts
 	st = &statement{engine: engine, writes: !engine.ReadOnly()}
 	if err := st.parameters(); err != nil {
 		_ = engine.Close()
@@ -64,7 +65,7 @@ func (s *session) statement(sql string) (st *statement, tail string, err error) 
 	if tail = strings.TrimSpace(tail); tail != "" && s.isComment(tail) {
 		tail = ""
 	}
-	if tail == "" {
+	if tail == "" && !acts { // each use of one that acts is judged
 		s.statements.put(sql, st)
 	}
 	return st, tail, nil
@@ -72,7 +73,7 @@ func (s *session) statement(sql string) (st *statement, tail string, err error) 
 
 // isComment: there is no statement in the text.
 func (s *session) isComment(text string) bool {
-	next, _, err := s.engine.Prepare(text)
+	next, _, err := s.compile(text, 0)
 	_ = next.Close()
 	return next == nil && err == nil
 }

@@ -213,7 +213,7 @@ func TestScript(t *testing.T) {
 	_, err = c.Exec(t.Context(), backend.Call{SQL: "INSERT INTO t VALUES (1); SELEC"})
 	failed(t, err, backend.ClassOther, "42601")
 	_, err = c.Exec(t.Context(), backend.Call{SQL: "INSERT INTO t VALUES (1); /* and */ COMMIT"})
-	failed(t, err, backend.ClassOther, "25001")
+	failed(t, err, backend.ClassQuery, "2D000")
 	_, err = c.Exec(t.Context(), backend.Call{SQL: "INSERT INTO t VALUES ($1); SELECT 1", Args: []any{int64(1)}})
 	failed(t, err, backend.ClassOther, "42601")
 	_, err = c.Query(t.Context(), backend.Call{SQL: "INSERT INTO t VALUES (1); SELECT 1"})
@@ -223,14 +223,10 @@ func TestScript(t *testing.T) {
 	equal(t, "a comment after it", any(int64(1)), value(t, c, "SELECT 1; -- one\n/* and no more */ "))
 }
 
-// TestTransactionsByHand: statements that a caller sends by himself count as well.
-func TestTransactionsByHand(t *testing.T) {
+// TestRollbackByATrigger: the transaction that a trigger has rolled back takes nothing but its end.
+func TestRollbackByATrigger(t *testing.T) {
 	c := acquire(t, openFile(t, ""))
-	exec(t, c, "BEGIN")
-	status(t, c, backend.StatusInTransaction)
 	exec(t, c, "CREATE TABLE t (a)")
-	exec(t, c, "COMMIT")
-	status(t, c, backend.StatusIdle)
 	exec(t, c, "CREATE TRIGGER gone BEFORE INSERT ON t BEGIN SELECT RAISE(ROLLBACK, 'no'); END")
 	control(t, c, "BEGIN IMMEDIATE")
 	_, err := c.Exec(t.Context(), backend.Call{SQL: "INSERT INTO t VALUES (1)"})

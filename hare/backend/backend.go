@@ -87,8 +87,8 @@ type Call struct {
 	// a database in which only such statements ran without preparing it.
 	ReadOnly bool
 	// Lasting: the program wrote SQL itself, and it may leave something in the session that outlives its transaction: a
-	// setting, an advisory lock, a held cursor, a temporary table. The sessions of a server are cleaned before they go
-	// back to the pool; those of SQLite, whose pragmas a program may mean to keep, are left as they are.
+	// setting, an advisory lock, a held cursor, a temporary table. A session is cleaned before it goes
+	// back to the pool. SQLite tells by itself what a statement leaves, and its connection is then closed.
 	Lasting bool
 	// Session names what in SQL makes no sense without a session that stays with the caller: "LISTEN", "SET", a session's
 	// "pg_advisory_lock", ...; empty where nothing does. Unlike Lasting it is not said on suspicion. A database behind a

@@ -1,5 +1,10 @@
 package backend
 
+import (
+	"context"
+	"time"
+)
+
 // ColumnType is the type of a column, independent of any database.
 type ColumnType struct {
 	Kind      Kind
@@ -68,4 +73,15 @@ type TxOptions struct {
 	ReadOnly           bool
 	StatementTimeoutMS int64 // 0: none asked for
 	LockTimeoutMS      int64 // 0: none asked for
+}
+
+// SchemaLockWaiter is implemented by a [Dialect] whose SchemaLock waits for whoever holds it, as long as that takes.
+type SchemaLockWaiter interface {
+	// BoundLocks is a statement that bounds how long the rest of the transaction waits for a lock, unless something bounds it
+	// already.
+	BoundLocks(wait time.Duration) string
+	// UnboundLocks is a statement that takes back what BoundLocks did.
+	UnboundLocks() string
+	// SchemaLockHolder asks on another connection who holds the lock: in words, for people, or empty.
+	SchemaLockHolder(ctx context.Context, conn Conn) string
 }

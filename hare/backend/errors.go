@@ -19,6 +19,8 @@ const (
 	ClassPool                    // no connection became free in time
 	ClassLogin                   // the server refuses the user, password or database: a matter of configuration
 	ClassAborted                 // the transaction is already aborted and accepts nothing but its end
+	ClassQuery                   // a statement that is not the program's to send: it did not run
+	ClassControl                 // the statement ran and ended or began a transaction by itself; Statement names it
 )
 
 // ErrClosed is the cause of what a database answers after its Close: no call can succeed any more.
@@ -38,6 +40,7 @@ type Error struct {
 	Constraint string
 	Table      string
 	Column     string
+	Statement  string // of ClassControl: the command tag, as COMMIT
 	// NotDone is true when the statement certainly had no effect: it was never sent, or a living server
 	// answered that it failed. False means that nobody knows: the answer was lost, or the connection ended
 	// while the statement may have been at work.
@@ -64,6 +67,13 @@ func (e *Error) Unwrap() error { return e.Err }
 func NotDone(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.NotDone
+}
+
+// Control is the error for a call of the program's in which the server has answered a statement with the tag of one that
+// controls transactions, although none was found in its SQL. cause is what else went wrong, or nil.
+func Control(tag string, cause error) *Error {
+	return &Error{Class: ClassControl, SQLState: "2D000", Statement: tag, Err: cause,
+		Message: "a statement of the text was " + tag + ": what ran before it may be committed, whatever becomes of the transaction around it"}
 }
 
 // SQLState is the SQLSTATE in err, or empty.

@@ -67,3 +67,10 @@ func normal(value string) string {
 	}
 	return strings.Join(parts, ",")
 }
+
+// TablesOwner is a Database whose configuration names roles that may own the tables that hare keeps in it, besides those that
+// have power over its role anyway. The PostgreSQL backend is one.
+type TablesOwner interface {
+	// TablesOwners are the roles by name.
+	TablesOwners() []string
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,8 +24,7 @@ var liars = []string{"Odyssey", "PgBouncer", "PgDog"}
 func (n *nemesis) actBeside(ctx context.Context, e event) (hit, heal func() error) {
 	c := n.cluster
 	if e.kind == misleadPooler {
-		return func() error { return c.poolers[e.number].Lead(ctx, mainDatabase, c.twin(e.number)) },
-			func() error { return c.poolers[e.number].Lead(ctx, mainDatabase, c.login(e.number)) }
+		return func() error { return c.lead(ctx, e.number, c.twin(e.number)) }, func() error { return c.lead(ctx, e.number, c.login(e.number)) }
 	}
 	standby := c.standbys[e.number]
 	again := standby.Restart
@@ -50,6 +50,34 @@ func (n *nemesis) failOver(ctx context.Context, e event) error {
 	return errors.Join(err, standby.Restart(working), standby.Promote(working), c.takeOver(working, e.number))
 }
 
+// lead leads a pooler's clients to a database, also if the pooler has to be started again first.
+func (c *cluster) lead(ctx context.Context, n int, to string) (err error) {
+	for range 20 {
+		if err = c.poolers[n].Lead(ctx, mainDatabase, to); err == nil {
+			return nil
+		}
+		sleep(ctx, 200*time.Millisecond)
+	}
+	return err
+}
+
+// supervise starts a pooler again that has ended by itself, as a system's supervisor does, until ctx ends: PgBouncer 1.18 may
+// crash when a client goes away.
+func (c *cluster) supervise(ctx context.Context) error {
+	for ; ctx.Err() == nil; sleep(ctx, 200*time.Millisecond) {
+		for n, p := range c.poolers {
+			if p == nil || p.Running() {
+				continue
+			}
+			fmt.Printf("the pooler of %s has ended by itself and is started again; its log ends with:\n%s\n", databases[n], p.Log())
+			if err := p.Restart(context.WithoutCancel(ctx)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // follow makes a standby follow its server, whose address as a container changes when it starts. One that is away need not
 // be told now: it is when it comes back.
 func (c *cluster) follow(ctx context.Context, n int, must bool) error {
@@ -71,7 +99,7 @@ func (c *cluster) takeOver(ctx context.Context, n int) error {
 	c.failedOver[databases[n]] = true
 	errs := []error{old.Close()}
 	if c.poolers[n] != nil {
-		errs = append(errs, c.poolers[n].Lead(ctx, mainDatabase, c.login(n)))
+		errs = append(errs, c.lead(ctx, n, c.login(n)))
 	} else {
 		for _, l := range c.links[n] {
 			errs = append(errs, l.Lead(c.login(n)))

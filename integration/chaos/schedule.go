@@ -37,7 +37,8 @@ const (
 	workersRest = 6 * time.Second
 	serversRest = 6 * time.Second
 	linksRest   = 2 * time.Second
-	besideRest  = 4 * time.Second // what stands beside a server: its standby, its pooler
+	besideRest  = 4 * time.Second // standbys
+	poolersRest = 8 * time.Second
 )
 
 // failoverTime is what the failovers, and calls after them, have at the end.
@@ -75,7 +76,7 @@ func plan(o options) []event {
 	}
 	if o.pooler != "" {
 		for n, name := range databases {
-			all = append(all, planOne(random, whole, besideRest, onPoolers, event{whom: "pooler " + name, number: n, worker: everybody})...)
+			all = append(all, planOne(random, whole, poolersRest, onPoolers, event{whom: "pooler " + name, number: n, worker: everybody})...)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })

@@ -178,7 +178,21 @@ func (p *Pooler) Lead(ctx context.Context, database, to string) error {
 	if err != nil {
 		return errors.New("the other database's address is no URL") // which may hold a password
 	}
-	p.led[database] = leading(u, true) + " dbname=" + quoted(strings.TrimPrefix(u.Path, "/"))
+	return p.reload(ctx, database, leading(u, true)+" dbname="+quoted(strings.TrimPrefix(u.Path, "/")))
+}
+
+// Greet has every server connection of a database begin with the statement from now on, and replaces those that are there.
+func (p *Pooler) Greet(ctx context.Context, database, sql string) error {
+	server, err := url.Parse(p.options.URL)
+	if err != nil {
+		return errors.New("the server's address is no URL") // which may hold a password
+	}
+	return p.reload(ctx, database, leading(server, true)+" dbname="+quoted(database)+" connect_query="+quoted(sql))
+}
+
+// reload gives a database a line of its own in the configuration.
+func (p *Pooler) reload(ctx context.Context, database, line string) error {
+	p.led[database] = line
 	if err := p.configure(); err != nil {
 		return err
 	}
@@ -264,6 +278,12 @@ func (p *Pooler) Restart(ctx context.Context) error {
 		}
 	}
 }
+
+// Running says whether the pooler has not ended, by itself or otherwise.
+func (p *Pooler) Running() bool { return p.running() }
+
+// Log is the end of what the pooler has written.
+func (p *Pooler) Log() string { return p.log() }
 
 // Close ends the pooler, whatever state it is in, and removes its files.
 func (p *Pooler) Close() error {

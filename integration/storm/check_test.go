@@ -206,7 +206,7 @@ func (c *checker) takeovers() (list []time.Duration) {
 		}
 		next := c.terms[d.Token].next
 		disturbed := slices.ContainsFunc(c.Done, func(o deed) bool {
-			return (o.whom == row || o.kind == starve || o.kind == lateStarve || o.whom == trunk) && o.From < next && o.To > d.From
+			return (o.whom == row || o.kind == starve || o.kind == lateStarve || o.whom == trunk || o.whom == standby) && o.From < next && o.To > d.From
 		})
 		if !disturbed {
 			list = append(list, between(d.From, next))

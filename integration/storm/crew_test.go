@@ -23,6 +23,8 @@ type crew struct {
 	slots []*slot
 	trunk *proxy.Proxy // between the pooler and its server
 
+	pooler *servers.Pooler
+
 	mu       sync.Mutex
 	evidence evidence
 	faults   []string // of the candidates themselves
@@ -42,14 +44,14 @@ type slot struct {
 func muster(t *testing.T, dir, direct string, seed uint64) *crew {
 	t.Helper()
 	c := &crew{dir: dir, seed: seed, trunk: proxyFor(t, direct)}
-	pooler := servers.PoolerFor(t, servers.PoolerOptions{URL: c.trunk.URL(), PoolSize: 12})
+	c.pooler = servers.PoolerFor(t, servers.PoolerOptions{URL: c.trunk.URL(), PoolSize: 12})
 	for n := range slots {
 		s := &slot{number: n}
 		if n%2 == 0 {
 			s.link = proxyFor(t, direct)
 			s.url = with(t, s.link.URL(), small)
 		} else {
-			s.link = proxyFor(t, pooler.URL(direct))
+			s.link = proxyFor(t, c.pooler.URL(direct))
 			s.url = with(t, s.link.URL(), small)
 			if n%4 == 3 {
 				s.url = with(t, s.url, "&transaction_pooling=true") // the others find it out by themselves, storm or not

@@ -18,8 +18,8 @@ import (
 // nemesis carries out the schedule.
 type nemesis struct {
 	crew   *crew
-	direct string       // the database's URL past all that may fail
-	client *hare.Client // likewise
+	arena  *arena
+	client *hare.Client // past all that may fail
 }
 
 // deed is an event that was done, by the database's clock.
@@ -52,11 +52,14 @@ func (n *nemesis) run(ctx context.Context, events []event) error {
 }
 
 func (n *nemesis) follow(ctx context.Context, start time.Time, list []event) error {
-	conn, err := pgx.Connect(ctx, n.direct)
+	conn, err := pgx.Connect(ctx, n.arena.direct())
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, `SET synchronous_commit = local`); err != nil { // what it does waits for no standby
+		return err
+	}
 	for _, e := range list {
 		sleep(ctx, time.Until(start.Add(e.at)))
 		if ctx.Err() != nil {
@@ -171,15 +174,22 @@ func (n *nemesis) act(ctx context.Context, conn *pgx.Conn, e event, s *slot) (hi
 			_, err = leases.ForceRelease(ctx, n.client, theLease, token)
 			var blocked *leases.BlockedError
 			var late *hare.QueryError
-			if errors.As(err, &blocked) || errors.As(err, &late) { // a fenced transaction is open, or it has another term by now
+			var waits *hare.TimeoutError
+			if errors.As(err, &blocked) || errors.As(err, &late) || errors.As(err, &waits) { // a fenced transaction is open, it has another term by now, or the standby is away
 				return nil
 			}
 			return err
 		}, nothing
 	}
+	if e.whom == standby || e.whom == pooler {
+		return n.actBeside(ctx, conn, e)
+	}
 	link := n.crew.trunk
 	if s != nil {
 		link = s.link
+	}
+	if e.kind == lie {
+		return func() error { e.lie(ctx, link); return nil }, nothing
 	}
 	return func() error { breaks[e.kind](link); return nil }, func() error {
 		if e.kind == loseAnswers {
@@ -188,6 +198,23 @@ func (n *nemesis) act(ctx context.Context, conn *pgx.Conn, e event, s *slot) (hi
 		link.Heal()
 		return nil
 	}
+}
+
+// actBeside gives what an event does to what stands beside the server, and what heals it.
+func (n *nemesis) actBeside(ctx context.Context, conn *pgx.Conn, e event) (hit, heal func() error) {
+	a, p := n.arena, n.crew.pooler
+	switch e.kind {
+	case killStandby:
+		return func() error { return a.standby.Kill(ctx) }, func() error { return a.standby.Restart(ctx) }
+	case pauseStandby:
+		return func() error { return a.standby.Pause(ctx) }, func() error { return a.standby.Resume(ctx) }
+	}
+	return func() error {
+		if err := a.copyLease(ctx, conn); err != nil {
+			return err
+		}
+		return p.Lead(ctx, theDatabase, a.primary.URL(theTwin))
+	}, func() error { return p.Lead(ctx, theDatabase, n.crew.trunk.URL()) }
 }
 
 // starve locks the lease's row and waits until it has expired. Who looks at the clock before the row is locked renews it

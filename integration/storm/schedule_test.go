@@ -27,16 +27,24 @@ const (
 	starve     kind = "starve"      // the row is locked until it has expired, and for a while more, so that renewals wait or fail
 	lateStarve kind = "late starve" // the answer to a renewal is late, and then likewise
 
+	lie kind = "lie" // a message about the lease is answered with an error that its server never said, or its answer is lost for one
+
+	killStandby  kind = "kill standby"  // without which nothing commits; started again
+	pauseStandby kind = "pause standby" // frozen
+	mislead      kind = "mislead"       // the pooler leads its clients to another database, which has the row, too
+
 	lockRow kind = "lock row" // another transaction locks the lease's row, and leaves it as it is
 	force   kind = "force"    // ForceRelease: the holder does not know
 )
 
 // The targets that are no slots.
 const (
-	slots  = 8
-	holder = -1 // whichever slot holds the lease
-	trunk  = -2 // between the pooler and its server
-	row    = -3
+	slots   = 8
+	holder  = -1 // whichever slot holds the lease
+	trunk   = -2 // between the pooler and its server
+	row     = -3
+	standby = -4
+	pooler  = -5
 )
 
 // event is one thing that is done to one target.
@@ -45,6 +53,10 @@ type event struct {
 	kind kind
 	whom int           // a slot or another target
 	last time.Duration // how long it lasts
+
+	word  string // of a lie: what is answered
+	reply int    // with what
+	done  bool   // and whether it is done all the same
 }
 
 // choice is a kind with its weight, and how long it may last: 10 ms at least, and short ones are as frequent as long ones.
@@ -59,10 +71,13 @@ const longest = 3 * ttl
 
 var (
 	onLinks  = []choice{{cut, 2, ttl}, {swallow, 2, longest}, {stall, 2, longest}, {stallAnswers, 2, longest}, {loseAnswers, 2, longest}}
-	onSlots  = append([]choice{{kill, 5, ttl}, {stop, 5, longest}}, onLinks...)
-	onHolder = append([]choice{{starve, 6, ttl / 10}, {lateStarve, 3, ttl / 10}}, onSlots...)
+	onSlots  = append([]choice{{kill, 5, ttl}, {stop, 5, longest}, {lie, 5, 0}}, onLinks...)
+	onHolder = append([]choice{{starve, 6, ttl / 10}, {lateStarve, 3, ttl / 10}, {lie, 6, 0}}, onSlots...)
 	onTrunk  = []choice{{cut, 2, ttl / 2}, {stall, 1, ttl}, {stallAnswers, 1, ttl}, {loseAnswers, 1, ttl}}
 	onRow    = []choice{{lockRow, 1, ttl}, {force, 1, 0}}
+
+	onStandby = []choice{{killStandby, 1, 2 * ttl}, {pauseStandby, 2, 2 * ttl}}
+	onPooler  = []choice{{mislead, 1, longest}}
 )
 
 // plan makes the schedule, which nothing but its arguments decides. The events of one target do not overlap; those of
@@ -75,6 +90,8 @@ func plan(seed uint64, length time.Duration) []event {
 	}
 	all = append(all, planOne(random, length, 12*time.Second, onTrunk, trunk)...)
 	all = append(all, planOne(random, length, 2*time.Second, onRow, row)...)
+	all = append(all, planOne(random, length, 5*time.Second, onStandby, standby)...)
+	all = append(all, planOne(random, length, 5*time.Second, onPooler, pooler)...)
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	return all
 }
@@ -93,6 +110,9 @@ func planOne(random *rand.Rand, length, rest time.Duration, choices []choice, wh
 		e := event{at: at, kind: choices[i].kind, whom: whom}
 		if choices[i].longest > 0 {
 			e.last = logarithmic(random, 10*time.Millisecond, choices[i].longest).Round(10 * time.Millisecond)
+		}
+		if e.kind == lie {
+			e.word, e.reply, e.done = lockWords[random.IntN(len(lockWords))], random.IntN(len(replies)), random.IntN(2) == 0
 		}
 		events = append(events, e)
 		at += e.last
@@ -116,7 +136,7 @@ func (e event) String() string {
 }
 
 func (e event) target() string {
-	if names := map[int]string{holder: "holder", trunk: "trunk", row: "row"}; names[e.whom] != "" {
+	if names := map[int]string{holder: "holder", trunk: "trunk", row: "row", standby: "standby", pooler: "pooler"}; names[e.whom] != "" {
 		return names[e.whom]
 	}
 	return fmt.Sprintf("slot %d", e.whom)

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hare-go/hare/hare"
-	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/leases"
 )
 
@@ -41,27 +40,29 @@ func settings(t *testing.T) (seed uint64, length time.Duration) {
 }
 
 // TestStorm: whatever is done to eight processes that compete for a lease, no two ever hold it, and none writes behind its fence
-// when its term is over; and the lease is never without a holder for long.
+// when its term is over; and the lease is never without a holder for long. In the end a standby takes over, and has all that
+// anybody was told.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	seed, length := settings(t)
 	t.Logf("HARE_STORM_SEED=%d HARE_STORM_TIME=%v", seed, length)
-	direct := servers.Direct(servers.Database(t))
-	conn := observer(t, direct)
-	client := clientOf(t, direct)
-	prepare(t, conn, client)
+	a := newArena(t)
+	conn := observer(t, a.direct())
 	dir, err := os.MkdirTemp("", "hare-storm-") //nolint:usetesting // it stays when the test fails
 	if err != nil {
 		t.Fatal(err)
 	}
-	crew := muster(t, dir, direct, seed)
+	crew := muster(t, dir, a.direct(), seed)
 	storm, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
-	n := &nemesis{crew: crew, direct: direct, client: client}
+	n := &nemesis{crew: crew, arena: a, client: clientOf(t, a.direct())}
 	if err := n.run(storm, plan(seed, length)); err != nil {
 		t.Fatalf("%v; logs in %s", err, dir)
 	}
 	<-storm.Done()
+	peace(t, conn)
+	a.failOver(t, crew)
+	conn = observer(t, a.direct())
 	peace(t, conn)
 	crew.stop()
 	e := &crew.evidence
@@ -101,14 +102,20 @@ func clientOf(t *testing.T, url string) *hare.Client {
 // prepare makes the tables.
 func prepare(t *testing.T, conn *pgx.Conn, client *hare.Client) {
 	t.Helper()
+	leasesAlone(t, client)
+	if _, err := conn.Exec(t.Context(), schema); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leasesAlone makes the table of leases.
+func leasesAlone(t *testing.T, client *hare.Client) {
+	t.Helper()
 	other := leases.New(client, "other", leases.Options{Logger: slog.New(slog.DiscardHandler)})
 	if _, err := other.TryAcquire(t.Context()); err != nil { // the table of leases is there now
 		t.Fatal(err)
 	}
 	if err := other.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), schema); err != nil {
 		t.Fatal(err)
 	}
 }

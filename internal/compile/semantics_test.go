@@ -302,9 +302,7 @@ func TestWritesReachTheRowsOfTheQuery(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := conn.Exec(ctx, backend.Call{SQL: "PRAGMA foreign_keys = OFF"}); err != nil {
-		t.Fatal(err)
-	}
+	control("PRAGMA foreign_keys = OFF")
 	ids := func(q Query) []int64 {
 		s, args, err := c.Select(context.Background(), &q)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // database is one database, and what it has answered.
@@ -33,9 +34,13 @@ type database struct {
 	server    server
 	identity  identity
 	prepared  []prepared
-	tables    tables
+	tables    rights
+	unknown   map[string]error // why it is not known whether a table is hare\'s, by its name
+	relations tables.Found     // what is there under the names of hare's tables
+	schemas   []schema         // of the session's search_path
 	made      []coordinatorRow // the row of the coordinator's table, if there is one
 	waiting   []decision
+	delivered bool // recovery finds that every old decision has been followed everywhere
 	standbys  []standby
 	leases    []lease
 }
@@ -51,6 +56,7 @@ const (
 	settingsAre  question = "settings"
 	preparedAre  question = "prepared"
 	tablesAre    question = "tables"
+	schemasAre   question = "schemas"
 	coordinates  question = "coordinator"
 	decisionsAre question = "decisions"
 	standbysAre  question = "standbys"
@@ -68,6 +74,7 @@ var questions = []struct {
 	{identityIs, askIdentity},
 	{preparedAre, askPrepared},
 	{tablesAre, askTables},
+	{schemasAre, askSchemas},
 	{coordinates, askCoordinator},
 	{decisionsAre, askDecisions},
 	{standbysAre, askStandbys},
@@ -203,18 +210,25 @@ const (
 // rows asks for rows and decodes them into a slice of structs. It is one message, which a pooler takes to one server.
 func (d *database) rows(ctx context.Context, into any, sql string, args ...any) error {
 	sql = fmt.Sprintf(sql, args...)
-	answer, err := d.conn.Control(ctx, reading, lockWait, asJSON(sql), "COMMIT")
+	answer, err := d.message(ctx, asJSON(sql))
 	if err != nil {
-		if d.conn.Status() != backend.StatusClosed {
-			_, _ = d.conn.Control(ctx, "ROLLBACK")
-		}
 		return hare.ErrorFrom(d.alias, sql, err)
 	}
 	return decode(answer, into)
 }
 
+// message sends a statement in a transaction of its own, in which names are found in pg_catalog alone.
+func (d *database) message(ctx context.Context, sql string) (backend.Answer, error) {
+	answer, err := d.conn.Control(ctx, reading, tables.Path, lockWait, sql, "COMMIT")
+	if err != nil && d.conn.Status() != backend.StatusClosed {
+		_, _ = d.conn.Control(ctx, "ROLLBACK")
+	}
+	return answer, err
+}
+
+// asJSON also stands outside such a transaction, where any schema may come before pg_catalog.
 func asJSON(sql string) string {
-	return "SELECT coalesce(json_agg(q), '[]')::text FROM (" + sql + "\n) q"
+	return "SELECT coalesce(pg_catalog.json_agg(q), '[]')::pg_catalog.text FROM (" + sql + "\n) q"
 }
 
 func decode(answer backend.Answer, into any) error {

@@ -3,7 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+
+	"github.com/hare-go/hare/transactions"
 )
 
 // coordinatorRow is the row of the coordinator's table: its id, and which database it was given to.
@@ -11,7 +14,7 @@ type coordinatorRow struct{ ID, System, OID string }
 
 func askCoordinator(ctx context.Context, d *database) error {
 	if d.has(coordinatorTable) == nil {
-		return nil
+		return d.unknown[coordinatorTable]
 	}
 	return d.rows(ctx, &d.made, "SELECT id, system_identifier AS system, database_oid AS oid FROM "+coordinatorTable)
 }
@@ -57,11 +60,26 @@ type decision struct {
 
 func askDecisions(ctx context.Context, d *database) error {
 	if d.has(decisionsTable) == nil {
-		return nil
+		return d.unknown[decisionsTable]
 	}
 	return d.rows(ctx, &d.waiting, `SELECT xid, extract(epoch FROM clock_timestamp() - created_at)::float8 AS age, count(*) OVER () AS unresolved,
 	count(*) FILTER (WHERE created_at <= clock_timestamp() - make_interval(secs => %f)) OVER () AS old
 FROM `+decisionsTable+` WHERE resolved_at IS NULL ORDER BY created_at LIMIT 1`, d.options.OlderThan.Seconds())
+}
+
+// overdue reports whether a coordinator has decisions that are old and not resolved.
+func (all *examination) overdue(d *database) bool {
+	return d.failed[reaching] == nil && d.failed[serverIs] == nil && !d.server.Standby && d.coordinates() && len(d.waiting) > 0 && d.waiting[0].Old > 0
+}
+
+// askRecovery asks recovery, which only reports, whether anybody still waits for the decisions: a program that ends right after
+// its last call leaves the decision's row behind, and nothing else.
+func (d *database) askRecovery(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, d.options.Within)
+	defer cancel()
+	report, err := transactions.Recover(ctx, d.alias, transactions.OlderThan(d.options.OlderThan), transactions.ParticipantTimeout(d.options.Within),
+		transactions.RecoverLogger(slog.New(slog.DiscardHandler)))
+	d.delivered = err == nil && report.Undelivered == 0
 }
 
 func decisions(d *database, all *examination) []Finding {
@@ -76,6 +94,9 @@ func decisions(d *database, all *examination) []Finding {
 	oldest := d.waiting[0]
 	if oldest.Old == 0 {
 		return []Finding{found(OK, "%d unresolved, younger than %s", oldest.Unresolved, age(all.options.OlderThan.Seconds()))}
+	}
+	if d.delivered {
+		return []Finding{found(OK, "%d unresolved, committed in all of their databases: recovery marks them as resolved", oldest.Unresolved)}
 	}
 	f := found(Failure, "%d unresolved for longer than %s, the oldest for %s: %s", oldest.Old, age(all.options.OlderThan.Seconds()), age(oldest.Age), oldest.XID)
 	f.Mend = "nobody has finished it yet: is transactions.RunRecoverer running? At once:"

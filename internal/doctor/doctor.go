@@ -149,6 +149,12 @@ func Examine(ctx context.Context, config hare.Config, options Options) (Report, 
 		running.Go(func() { d.examine(ctx) })
 	}
 	running.Wait()
+	for _, d := range all.databases {
+		if all.overdue(d) {
+			running.Go(func() { d.askRecovery(hare.WithConnections(ctx, connections)) })
+		}
+	}
+	running.Wait()
 	report.Findings = all.judge()
 	return report, nil
 }

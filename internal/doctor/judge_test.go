@@ -162,14 +162,16 @@ func TestGuardsAreJudged(t *testing.T) {
 		{Name: "statement_timeout", Asked: "15000", Found: "0"},
 		{Name: "lock_timeout", Asked: "5000", Found: "5000"},
 		{Name: "search_path", Asked: "app,public", Found: `"$user", public`},
+		{Name: "synchronous_commit", Asked: "remote_apply", Found: "local"},
 	}}}
 	list := guards(d, nil)
-	if len(list) != 3 || list[0].State != Failure || list[1].State != Failure || list[2].State != OK {
+	if len(list) != 4 || list[0].State != Failure || list[1].State != Failure || list[2].State != Failure || list[3].State != OK {
 		t.Fatalf("%+v", list)
 	}
 	for i, want := range []struct{ value, sql string }{
 		{"statement_timeout: the URL asks for 15s, the server has none", `ALTER ROLE "o""neil" IN DATABASE "shop" SET statement_timeout = '15000ms'`},
 		{`search_path: the URL asks for app,public, the server has "$user", public`, `ALTER ROLE "o""neil" IN DATABASE "shop" SET search_path = app,public`},
+		{"synchronous_commit: the URL asks for remote_apply, the server has local", `ALTER ROLE "o""neil" IN DATABASE "shop" SET synchronous_commit = remote_apply`},
 	} {
 		if list[i].Value != want.value || len(list[i].SQL) != 1 || list[i].SQL[0] != want.sql {
 			t.Errorf("%+v, want %+v", list[i], want)
@@ -178,8 +180,11 @@ func TestGuardsAreJudged(t *testing.T) {
 	if strings.Contains(list[1].Why+list[1].Mend, "time") || !strings.Contains(list[1].Mend, "SET LOCAL") {
 		t.Errorf("of a search_path: %+v", list[1])
 	}
-	if list[2].Value != "in force: lock_timeout = 5s" {
-		t.Errorf("%+v", list[2])
+	if !strings.Contains(list[2].Why, "a commit would wait") {
+		t.Errorf("of synchronous_commit: %+v", list[2])
+	}
+	if list[3].Value != "in force: lock_timeout = 5s" {
+		t.Errorf("%+v", list[3])
 	}
 
 	// That the pool refuses to work is then the guards' finding, and not that of the server's being unreachable.

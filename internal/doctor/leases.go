@@ -18,7 +18,7 @@ type lease struct {
 
 func askLeases(ctx context.Context, d *database) error {
 	if d.has(leasesTable) == nil {
-		return nil
+		return d.unknown[leasesTable]
 	}
 	return d.rows(ctx, &d.leases, `SELECT l.name, l.holder, l.token, CASE WHEN isfinite(l.expires_at) THEN extract(epoch FROM l.expires_at - now.clock)::float8 END AS "left", free.free
 FROM (SELECT clock_timestamp() AS clock) now

@@ -21,7 +21,7 @@ const samples = 3
 func askClock(ctx context.Context, d *database) error {
 	for i := range samples {
 		sent := time.Now()
-		answer, err := d.conn.Control(ctx, "SELECT extract(epoch FROM clock_timestamp())")
+		answer, err := d.conn.Control(ctx, "SELECT extract(epoch FROM pg_catalog.clock_timestamp())")
 		received := time.Now()
 		if err != nil {
 			return hare.ErrorFrom(d.alias, "", err)
@@ -177,6 +177,9 @@ func guards(d *database, _ *examination) (findings []Finding) {
 		f.Mend = "make it a default of the role, and let the pooler open new connections (RECONNECT in PgBouncer's console); or take it out of the URL, and set it in each transaction (transactions.StatementTimeout, SET LOCAL):"
 		if !isTimeout(g.Name) {
 			f.Why = "names without a schema would be looked for elsewhere than the URL says; hare refuses to work"
+			if g.Name == "synchronous_commit" {
+				f.Why = "a commit would wait for something else than the URL says; hare refuses to work"
+			}
 			f.Mend = "make it a default of the role, and let the pooler open new connections (RECONNECT in PgBouncer's console); or take it out of the URL, and set it in each transaction (SET LOCAL):"
 		}
 		f.SQL = d.roleDefault(g.Name, assignment(g))

@@ -30,7 +30,7 @@ type prepared struct {
 // here.
 func askPrepared(ctx context.Context, d *database) error {
 	err := d.rows(ctx, &d.prepared, `WITH held AS (
-	SELECT own.transactionid::pg_catalog.text AS xact, pg_catalog.json_agg(DISTINCT `+serverview.Bytes("l.relation::pg_catalog.regclass::pg_catalog.text")+`) AS tables
+	SELECT own.transactionid::pg_catalog.text AS xact, pg_catalog.json_agg(DISTINCT `+serverview.Bytes(`pg_catalog.regexp_replace(l.relation::pg_catalog.regclass::pg_catalog.text, '^public\.', '')`)+`) AS tables
 	FROM pg_catalog.pg_locks own
 	JOIN pg_catalog.pg_locks l ON l.virtualtransaction OPERATOR(pg_catalog.=) own.virtualtransaction AND l.pid IS NULL AND l.locktype OPERATOR(pg_catalog.=) 'relation'
 	JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) l.relation AND (c.relkind OPERATOR(pg_catalog.=) 'r' OR c.relkind OPERATOR(pg_catalog.=) 'p')

@@ -75,8 +75,8 @@ type setting struct{ Name, Value, Source string }
 
 // askSettings asks without a transaction of hare's own, which has settings of its own.
 func askSettings(ctx context.Context, d *database) error {
-	const sql = `SELECT name, setting AS value, source FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout',
-	'max_prepared_transactions', 'max_connections', 'synchronous_commit', 'synchronous_standby_names', 'fsync', 'default_transaction_read_only')`
+	const sql = `SELECT name, setting AS value, source FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) ANY (ARRAY['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout',
+	'max_prepared_transactions', 'max_connections', 'synchronous_commit', 'synchronous_standby_names', 'fsync', 'default_transaction_read_only'])`
 	answer, err := d.conn.Control(ctx, asJSON(sql))
 	if err != nil {
 		return hare.ErrorFrom(d.alias, sql, err)

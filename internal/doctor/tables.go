@@ -2,11 +2,14 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/internal/plaintext"
+	"github.com/hare-go/hare/internal/tables"
 )
 
 // hare's tables. They stand in the schema public whatever the search_path.
@@ -27,14 +30,34 @@ type table struct {
 	Deletes bool
 }
 
-// tables are hare's tables that are there, and what the role may do in their schema.
-type tables struct {
+// rights are hare's tables that are there, and what the role may do with them and in their schema.
+type rights struct {
 	Uses, Creates bool
 	Tables        []table
 }
 
 // askTables reads the catalogue alone, which everybody may: a look at a table that one may not use is an error.
 func askTables(ctx context.Context, d *database) error {
+	d.unknown = map[string]error{}
+	for _, t := range ours { // one by one, because somebody may have one of them locked
+		answer, err := d.message(ctx, tables.Question(tables.Owners(d.db), t))
+		found, wrong := tables.Decode(answer.Row)
+		if err != nil {
+			wrong = hare.ErrorFrom(d.alias, "", err)
+		}
+		if wrong != nil {
+			d.unknown[t.Qualified()] = wrong
+		}
+		d.relations = append(d.relations, found...)
+	}
+	err := d.askRights(ctx)
+	for _, t := range ours {
+		err = errors.Join(d.unknown[t.Qualified()], err)
+	}
+	return err
+}
+
+func (d *database) askRights(ctx context.Context) error {
 	return one(ctx, d, &d.tables, `SELECT coalesce(has_schema_privilege(n.oid, 'USAGE'), false) AS uses, coalesce(has_schema_privilege(n.oid, 'CREATE'), false) AS creates,
 	(SELECT coalesce(json_agg(t), '[]') FROM (SELECT 'public.' || c.relname AS name, pg_has_role(c.relowner, 'USAGE') AS owned,
 		has_table_privilege(c.oid, 'SELECT') AS selects, has_table_privilege(c.oid, 'INSERT') AS inserts,
@@ -45,35 +68,61 @@ func askTables(ctx context.Context, d *database) error {
 FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = 'public'`)
 }
 
-// has finds a table of hare's.
+// has finds a table of hare's. One that cannot be trusted is none: nothing of it is read.
 func (d *database) has(name string) *table {
+	if d.unknown[name] != nil {
+		return nil
+	}
+	for _, t := range ours {
+		if r := d.relations.Table(t); t.Qualified() == name && r != nil && len(r.Wrong(t)) > 0 {
+			return nil
+		}
+	}
 	if i := slices.IndexFunc(d.tables.Tables, func(t table) bool { return t.Name == name }); i >= 0 {
 		return &d.tables.Tables[i]
 	}
 	return nil
 }
 
-// needs are what hare does with its tables. A lease's row is never deleted, nor is the coordinator's ever changed.
-var needs = map[string][]string{
-	decisionsTable:   {"SELECT", "INSERT", "UPDATE", "DELETE"},
-	coordinatorTable: {"SELECT"},
-	leasesTable:      {"SELECT", "INSERT", "UPDATE"},
+// ours are hare's tables.
+var ours = []tables.Table{tables.Decisions, tables.Coordinator, tables.Leases}
+
+// strange finds what stands in the place of a table of hare's and is not one, or has something that could run code.
+func strange(d *database) (findings []Finding) {
+	for _, t := range ours {
+		r := d.relations.Table(t)
+		if r == nil {
+			continue
+		}
+		for _, wrong := range r.Wrong(t) {
+			f := found(Failure, "hare does not touch %s, because it %s", t.Qualified(), wrong.What)
+			f.Why = "whoever can change a table that hare uses can run code as this role, and decide what becomes of its transactions and leases"
+			f.Mend, f.SQL = wrong.Mend, wrong.SQL
+			findings = append(findings, f)
+		}
+	}
+	return findings
 }
 
 // missing are the rights on the table that the role lacks.
 func (t table) missing() (list []string) {
 	has := map[string]bool{"SELECT": t.Selects, "INSERT": t.Inserts, "UPDATE": t.Updates, "DELETE": t.Deletes}
-	for _, right := range needs[t.Name] {
-		if !has[right] {
-			list = append(list, right)
+	for _, one := range ours {
+		for _, right := range one.Rights {
+			if one.Qualified() == t.Name && !has[right] {
+				list = append(list, right)
+			}
 		}
 	}
 	return list
 }
 
-// rights judges whether the role can use the tables that are there and create those that are not. Not every database needs
+// usable judges whether the role can use the tables that are there and create those that are not. Not every database needs
 // them: where another one coordinates, or has the leases, this one may do without.
-func rights(d *database, all *examination) []Finding {
+func usable(d *database, all *examination) []Finding {
+	if findings := strange(d); len(findings) > 0 {
+		return findings
+	}
 	role := plaintext.Name(d.server.Role)
 	var refused, sql []string
 	if !d.tables.Uses {
@@ -83,7 +132,7 @@ func rights(d *database, all *examination) []Finding {
 		refused = append(refused, decisionsTable+": made by hare for Python, it lacks columns that only its owner can add")
 		sql = append(sql, "ALTER TABLE "+decisionsTable+" ADD COLUMN IF NOT EXISTS outcome text NOT NULL DEFAULT 'commit' CHECK (outcome IN ('commit', 'abort')), ADD COLUMN IF NOT EXISTS participants jsonb NOT NULL DEFAULT '[]'")
 	}
-	var usable, absent []string
+	var fit, absent []string
 	for _, name := range []string{decisionsTable, coordinatorTable, leasesTable} {
 		t := d.has(name)
 		if t == nil {
@@ -95,7 +144,7 @@ func rights(d *database, all *examination) []Finding {
 			sql = append(sql, fmt.Sprintf("GRANT %s ON %s TO %s", strings.Join(missing, ", "), name, role))
 			continue
 		}
-		usable = append(usable, name)
+		fit = append(fit, name)
 	}
 	if len(refused) > 0 {
 		f := found(Failure, "the role %q lacks rights on %s", d.server.Role, strings.Join(refused, "; "))
@@ -103,8 +152,8 @@ func rights(d *database, all *examination) []Finding {
 		return []Finding{f}
 	}
 	var parts []string
-	if len(usable) > 0 {
-		parts = append(parts, "may use "+strings.Join(usable, ", "))
+	if len(fit) > 0 {
+		parts = append(parts, "may use "+strings.Join(fit, ", "))
 	}
 	if len(absent) > 0 && d.tables.Creates {
 		parts = append(parts, "may create "+strings.Join(absent, ", "))

@@ -18,22 +18,23 @@ var allowed = map[string][]string{
 	"internal/schema":    {"query", "features", "hare/backend"},
 	"internal/session":   {"features", "hare/backend"},
 	"internal/compile":   {"query", "features", "hare/backend", "internal/schema", squirrel},
-	"internal/doctor":    {"internal/plaintext", "hare", "hare/backend", "transactions", "internal/releases", "internal/serverview"},
+	"internal/doctor":    {"internal/plaintext", "hare", "hare/backend", "transactions", "internal/releases", "internal/serverview", "internal/tables"},
 	"internal/releases":  {},
 	"internal/plaintext": {},
 	"internal/rules":     {},
 
 	"internal/serverview": {},
+	"internal/tables":     {"hare", "hare/backend"},
 
 	"internal/surface": {}, // tests
 	"hare": {"internal/plaintext", "query", "features", "hare/backend", "internal/schema", "internal/compile", "internal/session",
 		"go.yaml.in/yaml/v3"},
-	"transactions": {"internal/plaintext", "hare", "features", "hare/backend", "internal/session", "internal/releases", "internal/serverview",
+	"transactions": {"internal/plaintext", "hare", "features", "hare/backend", "internal/session", "internal/releases", "internal/serverview", "internal/tables",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 
-	"leases": {"internal/plaintext", "hare", "features", "hare/backend", "internal/session", "internal/serverview"},
+	"leases": {"internal/plaintext", "hare", "features", "hare/backend", "internal/session", "internal/serverview", "internal/tables"},
 
-	"backends/postgres": {"features", "hare/backend", pgx,
+	"backends/postgres": {"features", "hare/backend", "internal/serverview", pgx,
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"},
 	"backends/sqlite":      {"features", "hare/backend", "github.com/ncruces/go-sqlite3"},
 	"backends/clickhouse":  {"features", "hare/backend", "github.com/ClickHouse/clickhouse-go/v2", "github.com/ClickHouse/ch-go"},

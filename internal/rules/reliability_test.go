@@ -111,6 +111,47 @@ func TestReliabilityPageIsTrue(t *testing.T) {
 	}
 }
 
+// docs/security.md promises nothing without a test: each promise, an item that begins in bold, names one, and each test is there.
+func TestSecurityPageIsTrue(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range unproved(string(page), repository(t)) {
+		t.Error(wrong)
+	}
+	if promises := promise.FindAllString(string(page), -1); len(promises) < 15 {
+		t.Errorf("%d promises: the page is not read as it is written", len(promises))
+	}
+}
+
+var promise = regexp.MustCompile(`(?m)^- \*\*.*(?:\n  .*)*`)
+
+// unproved finds the promises of a page that name no test, and names of tests that there are not.
+func unproved(page string, files []*file) (found []string) {
+	all, _ := tested(files)
+	for _, name := range testName.FindAllStringSubmatch(page, -1) {
+		if !all[name[1]] {
+			found = append(found, fmt.Sprintf("the page names %s, and there is no such test", name[1]))
+		}
+	}
+	for _, item := range promise.FindAllString(page, -1) {
+		if !testName.MatchString(item) {
+			found = append(found, "no test shows this: "+item)
+		}
+	}
+	return found
+}
+
+func TestUnprovedPromisesAreSeen(t *testing.T) {
+	files := []*file{parse(t, "x/x_test.go", "package x\nfunc TestOne() {}")}
+	page := "- **This holds** (`TestOne`).\n- **So does\n  this** (`TestOne`).\n- **And this.**\n- plain\n- **This** (`TestTwo`)"
+	want := []string{"the page names TestTwo, and there is no such test", "no test shows this: - **And this.**"}
+	if got := unproved(page, files); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestUntruePagesAreSeen(t *testing.T) {
 	files := []*file{parse(t, "x/x_test.go", strings.Join([]string{
 		"package x",

@@ -70,7 +70,7 @@ func (s *Session) end(ctx context.Context, tag string, statements []string) ([]s
 	if err := s.Seal(ctx); err != nil {
 		return nil, NotDone, err
 	}
-	if !s.begun && len(statements) == 0 {
+	if !s.begun && s.byHand == nil && len(statements) == 0 {
 		return nil, Done, nil
 	}
 	if err := s.Healthy(); err != nil {
@@ -99,6 +99,9 @@ func (s *Session) end(ctx context.Context, tag string, statements []string) ([]s
 
 // Healthy returns an error when the transaction is known to be aborted or gone, so that it cannot end with success.
 func (s *Session) Healthy() error {
+	if s.byHand != nil {
+		return s.stateError("a statement in it ended it before its end", s.byHand)
+	}
 	if !s.begun {
 		return nil
 	}

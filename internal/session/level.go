@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -156,6 +157,9 @@ func (l *Level) ready(call *backend.Call) error {
 	if l.session.abandoned.Load() {
 		return l.session.stateError("it has been given up", l.session.failure)
 	}
+	if by := l.session.byHand; by != nil {
+		return l.session.stateError("a statement in it has ended it, so it takes no more", by)
+	}
 	switch l.session.conn.Status() {
 	case backend.StatusClosed:
 		return l.session.stateError("its connection is lost, and the server has rolled it back", l.session.failure)
@@ -196,6 +200,10 @@ func (l *Level) note(call *backend.Call, err error) {
 	s := l.session
 	if err != nil && s.failure == nil {
 		s.failure = err
+	}
+	var answer *backend.Error
+	if errors.As(err, &answer) && answer.Class == backend.ClassControl {
+		s.byHand = answer
 	}
 	// An error without an SQLSTATE means that no server answered: what was to go ahead has not run.
 	answered := err == nil || backend.SQLState(err) != ""

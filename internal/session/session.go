@@ -32,9 +32,10 @@ type Session struct {
 	opts Options
 	root *Level
 	// Guarded by the turn of the innermost level, of which only one works at a time.
-	begun   bool  // BEGIN has taken effect
-	wrote   bool  // a statement ran that may have written
-	failure error // the first failed statement, for the message when the end finds the transaction aborted
+	begun   bool           // BEGIN has taken effect
+	wrote   bool           // a statement ran that may have written
+	failure error          // the first failed statement, for the message when the end finds the transaction aborted
+	byHand  *backend.Error // the answer to a statement that ended the transaction, see EndedByHand
 
 	sealed    bool        // no more statements come; guarded by the one goroutine that ends the transaction
 	abandoned atomic.Bool // its end has been given up; see quit
@@ -101,6 +102,10 @@ func (s *Session) Wrote() bool { return s.wrote }
 
 // Failure is the error of the first failed statement, or nil.
 func (s *Session) Failure() error { return s.failure }
+
+// EndedByHand is the answer to a statement in the transaction that ended it, or may have, on the server; nil where there was
+// none. What ran before that statement may be committed then, whatever becomes of the session.
+func (s *Session) EndedByHand() *backend.Error { return s.byHand }
 
 func (s *Session) stateError(reason string, cause error) error {
 	return &StateError{Alias: s.Alias, Reason: reason, Cause: cause}

@@ -33,6 +33,8 @@ func (w *world) right(t reflect.Type) reflect.Value {
 		return reflect.ValueOf(hare.NewDistributed(w.ctx, "xid", "c", []string{"a"}))
 	case reflect.TypeFor[*leases.Lease]():
 		return reflect.ValueOf(leaseOf(w.conns))
+	case reflect.TypeFor[*hare.Rows]():
+		return reflect.ValueOf(w.row())
 	case reflect.TypeFor[hare.QuerySet[model]]():
 		return reflect.ValueOf(models.Unfiltered())
 	case reflect.TypeFor[*model]():

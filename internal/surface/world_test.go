@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	_ "github.com/hare-go/hare/backends/postgres"
+	_ "github.com/hare-go/hare/backends/sqlite"
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/leases"
@@ -24,7 +25,8 @@ type world struct {
 	ctx    context.Context
 	conns  *hare.Connections
 	closed *hare.Connections
-	ran    atomic.Bool // a callback has been called
+	lite   *hare.Connections // whose database answers
+	ran    atomic.Bool       // a callback has been called
 }
 
 // asked counts the connections that were asked for.
@@ -69,6 +71,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{conns: open(t), closed: open(t)}
 	w.closed.Close()
+	lite, err := hare.Open(t.Context(), hare.Config{Connections: map[string]string{"c": "sqlite::memory:"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(lite.Close)
+	w.lite = lite
 	w.ctx = hare.WithConnections(t.Context(), w.conns)
 	return w
 }
@@ -92,6 +100,16 @@ func clientOf(conns *hare.Connections) *hare.Client {
 		panic(err)
 	}
 	return client
+}
+
+// row is rows that stand at the first one.
+func (w *world) row() *hare.Rows {
+	rows, err := clientOf(w.lite).Query(w.ctx, "SELECT 1")
+	if err != nil {
+		panic(err)
+	}
+	rows.Next()
+	return rows
 }
 
 // rows and leases of the world.
