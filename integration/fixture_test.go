@@ -139,6 +139,9 @@ func write(d *hare.Distributed, text string, aliases ...string) error {
 // writeAll is the callback of most tests: one note everywhere.
 func writeAll(d *hare.Distributed) error { return write(d, "all", everybody...) }
 
+// nothing is the callback of a first use: the servers are asked what they are, and the tables are made.
+func nothing(*hare.Distributed) error { return nil }
+
 // distributed runs a distributed transaction with short phases, so that tests of faults are quick.
 func (f *trio) distributed(fn func(d *hare.Distributed) error, opts ...transactions.Option) error {
 	return transactions.Distributed(f.ctx, coordinator, participants, fn, append([]transactions.Option{shortPhases}, opts...)...)

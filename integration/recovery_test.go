@@ -17,6 +17,12 @@ import (
 // answers any more, rolling back included.
 func (f *trio) crash(match func(e faults.Event) bool) {
 	f.Helper()
+	f.crashing(writeAll, match)
+}
+
+// crashing is crash of a transaction with another callback.
+func (f *trio) crashing(fn func(d *hare.Distributed) error, match func(e faults.Event) bool) {
+	f.Helper()
 	// Everything that is tried again fails until its phase is over, so the phases are short; a slow machine may need
 	// longer than that for what goes well before the crash, and the transaction is then rolled back and run again.
 	quick := transactions.PhaseTimeouts(transactions.Phases{Prepare: 10e9, Decide: 1e9, Deliver: 200e6, Rollback: 200e6})
@@ -31,7 +37,7 @@ func (f *trio) crash(match func(e faults.Event) bool) {
 			}
 			return nil
 		}, nil)
-		err := f.distributed(writeAll, quick)
+		err := f.distributed(fn, quick)
 		f.plan.Set(nil, nil)
 		mu.Lock()
 		crashed := dead && err != nil

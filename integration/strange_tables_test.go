@@ -100,9 +100,6 @@ type use struct {
 	run  func(ctx context.Context, c *hare.Client) error
 }
 
-// nothing is a transaction that writes nowhere: what hare does for it is all that happens.
-func nothing(*hare.Distributed) error { return nil }
-
 // uses are the first uses and the commands of each table.
 var uses = map[string][]use{
 	"hare_distributed_decisions": {

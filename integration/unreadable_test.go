@@ -10,6 +10,7 @@ import (
 	"github.com/hare-go/hare/hare"
 	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/internal/doctor"
+	"github.com/hare-go/hare/leases"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -135,5 +136,41 @@ func TestAliasesInOtherEncodings(t *testing.T) {
 				t.Errorf("left: %q", left)
 			}
 		})
+	}
+}
+
+// A lease's row is locked by a prepared transaction whose GID the database cannot show: the error still says what blocks it.
+//
+// Fault D10.
+func TestLeaseBlockedByANameThatCannotBeShown(t *testing.T) {
+	t.Parallel()
+	server := ownServer(t, servers.Options{Volatile: true})
+	databaseURL := encoded(t, servers.Direct(database(t, server, "neighbour")), "WIN1252")
+	conns, err := hare.Open(t.Context(), hare.Config{Connections: map[string]string{"a": databaseURL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conns.Close)
+	client, err := conns.Client("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := leases.New(client, "job", leases.Options{LockTimeout: 200 * time.Millisecond})
+	term, err := lease.TryAcquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Release(); err != nil {
+		t.Fatal(err)
+	}
+	conn := pgxConnect(t, databaseURL)
+	for _, sql := range []string{"SET client_encoding = 'WIN1252'", "BEGIN", "SELECT FROM public.hare_leases FOR UPDATE", "PREPARE TRANSACTION 'whale\x81'"} {
+		if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+			t.Fatalf("%v: %q", err, sql)
+		}
+	}
+	_, err = lease.TryAcquire(t.Context())
+	if blocked := as[*leases.BlockedError](t, err); len(blocked.By) != 1 || !strings.Contains(blocked.By[0], "prepared transaction whale") {
+		t.Errorf("blocked by %q", blocked.By)
 	}
 }

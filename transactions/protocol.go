@@ -87,12 +87,23 @@ func (b *branch) prepare(ctx context.Context) error {
 			b.xact.XactID, b.xact.identity, b.xact.Timeline = row[0], identity{System: row[1], OID: row[2], Name: row[3]}, row[4]
 			b.weak = row[5] == "t" || b.server.weak
 		}
-		return nil
+		return b.moved()
 	case session.Unknown:
 		b.vote = votePossibly
 		return hare.ErrorFrom(b.alias, "PREPARE TRANSACTION", err)
 	}
 	return b.explain(ctx, err)
+}
+
+// moved refuses what was prepared in another database than the one that was asked what it is, before the function ran: an
+// alias that has been led elsewhere meanwhile takes no part, though the next call may find it right.
+func (b *branch) moved() error {
+	if b.xact.same(b.server.identity) {
+		return nil
+	}
+	forget(b.db) // the next call asks anew
+	return &hare.TransactionError{Alias: b.alias, Err: errOtherServer,
+		Reason: fmt.Sprintf("its connection led to %s before, and has prepared in %s: nothing is decided", b.server.identity, b.xact.identity)}
 }
 
 // xactSQL is what the row of the decision keeps of a participant: by its transaction id "gone" can be told from

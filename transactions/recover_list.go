@@ -30,11 +30,12 @@ type found struct {
 	lost     error    // why its connection is of no more use
 }
 
-// listSQL reads names as bytes: those of strangers may be such that this database cannot show them.
+// listSQL reads names as bytes: those of strangers may be such that this database cannot show them. Each row says what database
+// it is of, and there is one at least: an empty list counts for the database that says it, and for no other.
 var listSQL = `SELECT ` + serverview.Bytes("p.gid") + `, ` + serverview.Bytes("p.owner::pg_catalog.text") + `,
 	pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) p.prepared), pg_catalog.age(p.transaction)::pg_catalog.int8,
-	p.transaction::pg_catalog.text, p.database OPERATOR(pg_catalog.=) pg_catalog.current_database()
-FROM pg_catalog.pg_prepared_xacts p ORDER BY p.prepared`
+	p.transaction::pg_catalog.text, p.database OPERATOR(pg_catalog.=) d.datname, c.system_identifier::pg_catalog.text, d.oid::pg_catalog.text
+FROM ` + thisDatabase + ` LEFT JOIN pg_catalog.pg_prepared_xacts p ON true WHERE ` + isThisDatabase + ` ORDER BY p.prepared`
 
 // nameSQL reads one of those names as this database shows it.
 func nameSQL(column string) string {
@@ -109,11 +110,32 @@ func (r *recovery) listOne(ctx context.Context, f *found) error {
 	return nil // the tables are for the eye only
 }
 
+// own are the rows of what is prepared, if it was the database itself that listed them.
+func (f *found) own(rows [][]any) ([][]any, error) {
+	if len(rows) == 0 {
+		return nil, &hare.ConfigurationError{Alias: f.alias, Reason: "the server does not say what it is (pg_control_system)"}
+	}
+	var lists identity
+	lists.System, _ = rows[0][6].(string)
+	lists.OID, _ = rows[0][7].(string)
+	if !lists.same(f.is.identity) {
+		return nil, hare.ErrorFrom(f.alias, "", fmt.Errorf("%w than a moment ago, with OID %s in the cluster with system identifier %s: it was %s",
+			errOtherServer, lists.OID, lists.System, f.is.identity))
+	}
+	if rows[0][0] == nil {
+		return nil, nil
+	}
+	return rows, nil
+}
+
 // listPrepared reads what is prepared on the server: this coordinator's in this database one by one, all others in sum.
 func (r *recovery) listPrepared(ctx context.Context, f *found) error {
 	rows, err := queryValues(ctx, f.conn, backend.Call{SQL: listSQL})
 	if err != nil {
 		return hare.ErrorFrom(f.alias, listSQL, err)
+	}
+	if rows, err = f.own(rows); err != nil {
+		return err
 	}
 	f.state = DatabaseState{Alias: f.alias, SlotsUsed: len(rows), SlotsMax: f.is.slots, Standby: f.is.standby}
 	for i, row := range rows {
