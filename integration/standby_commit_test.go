@@ -168,19 +168,42 @@ func TestStandbyIsAwayWhilePreparing(t *testing.T) {
 	}
 }
 
+// endedByHand is the case in which the server's wait is ended by an administrator.
+const endedByHand = "the wait is ended by hand"
+
+// stopWaiting has the primary stop waiting for its standby, whoever begins to, until the test ends.
+func (f *trio) stopWaiting(p pair) {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			_ = p.primary.Exec(ctx, "postgres", "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	f.Cleanup(func() { cancel(); <-done })
+}
+
 // The standby of the coordinator is away when it decides: nobody knows whether the decision stands before the standby has it, so the
 // participants stay prepared, and the call says that nobody knows. After a failover to the standby, which lacks the
-// decision, recovery rolls everything back; when the standby comes back instead, it commits.
+// decision, recovery rolls everything back; when the standby comes back instead, it commits. An administrator who has the
+// server stop waiting changes nothing of that.
 //
 // Fault D1.
 func TestStandbyIsAwayWhileDeciding(t *testing.T) {
 	t.Parallel()
-	for _, weak := range []string{"", "synchronous_commit = off", "synchronous_commit = remote_write"} {
+	for _, weak := range []string{"", "synchronous_commit = off", "synchronous_commit = remote_write", endedByHand} {
 		for _, fails := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, fails over %t", weak, fails), func(t *testing.T) {
 				t.Parallel()
 				f, p := pairOf(t, "c")
-				f.roleDefault("c", weak)
+				if weak == endedByHand {
+					f.stopWaiting(p)
+				} else {
+					f.roleDefault("c", weak)
+				}
 				f.plan.Set(once("c", decisionSQL, f.away(p)), nil)
 				err := f.distributed(writeAll, shortDelivery)
 				f.plan.Set(nil, nil)
