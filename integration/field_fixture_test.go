@@ -139,12 +139,14 @@ func (f *trio) atCommit(alias, code string) {
 	f.exec(alias, "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON note DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit()")
 }
 
-// atDecision makes the transaction of a decision run a piece of PL/pgSQL when the row is there and not committed yet. It comes
-// after the first use, which refuses such a table.
+// atDecision makes COMMIT on the coordinator run a piece of PL/pgSQL, behind the decision: the trigger that the deferred
+// constraints' turn fires before it defers them again, and has one more fire.
 func (f *trio) atDecision(code string) {
 	f.Helper()
-	f.exec(coordinator, "CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.outcome = 'commit' THEN "+code+" END IF; RETURN NULL; END $$")
-	f.exec(coordinator, "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON public.hare_distributed_decisions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit()")
+	f.exec(coordinator, "CREATE TABLE at_decision (n int)")
+	f.exec(coordinator, "CREATE FUNCTION at_decision() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+code+" RETURN NULL; END $$")
+	f.exec(coordinator, "CREATE CONSTRAINT TRIGGER at_decision AFTER INSERT ON at_decision DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_decision()")
+	f.atCommit(coordinator, "SET CONSTRAINTS ALL DEFERRED; INSERT INTO at_decision VALUES (1);")
 }
 
 // clear makes the databases as they were: no notes, nothing at commit, no faults.

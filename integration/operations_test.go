@@ -69,9 +69,13 @@ func TestOperationsSQL(t *testing.T) {
 // The operator's page has the metrics and the log messages that there are.
 func TestOperationsNames(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("..", "transactions", "*.go"))
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, folder := range []string{"transactions", filepath.Join("backends", "postgres")} {
+		found, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	code := ""
 	for _, file := range files {

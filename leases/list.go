@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/hare/backend"
 	"github.com/hare-go/hare/internal/tables"
 )
 
@@ -27,24 +29,84 @@ type Info struct {
 // Held reports whether somebody held it when the row was read.
 func (i Info) Held() bool { return i.Remaining > 0 }
 
-// List lists the leases of a database by name, those that are free included. A database without the table has none. It
-// only reads, on a connection that it dials outside the pool, so that it sees what leases see: past a pooler
-// that is full, where the URL has a direct address.
+// List lists the leases of a database by name, those that are free included. A database without the table has none. It is
+// [All] in a slice: where there may be more leases than fit into memory, go over those.
 func List(ctx context.Context, c *hare.Client) (list []Info, err error) {
-	if err := cmp.Or(checkClient(c), checkContext(ctx)); err != nil {
-		return nil, err
+	for info, err := range All(ctx, c) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info)
 	}
-	defer func() { err = hare.ErrorFrom(c.Alias(), "", err) }() // the statement is hare's own, and long
-	conn, err := c.Database().Dial(ctx)
-	if err != nil {
-		return nil, err
+	return list, nil
+}
+
+// All goes over the leases of a database by name, those that are free included, in little memory however many there are. A
+// database without the table has none. An error is the last thing that the loop sees.
+//
+// It only reads, in portions of 1000 leases, each by a statement of its own: a lease that comes or goes meanwhile may be
+// seen or not. The connection is dialled outside the pool, so that it sees what leases see: past a pooler that is full, where
+// the URL has a direct address. It is held until the loop ends. A portion that takes longer than 30 seconds, the dialling
+// included, is a [*hare.TimeoutError]; the loop's own time does not count.
+func All(ctx context.Context, c *hare.Client) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		if err := cmp.Or(checkClient(c), checkContext(ctx)); err != nil {
+			yield(Info{}, err)
+			return
+		}
+		r := reader{client: c}
+		defer r.close()
+		for {
+			list, err := r.next(ctx)
+			if err != nil {
+				yield(Info{}, hare.ErrorFrom(c.Alias(), "", err)) // the statement is hare's own, and long
+				return
+			}
+			for _, info := range list {
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if len(list) < portion {
+				return
+			}
+		}
 	}
-	defer conn.Release()
-	found, err := tables.Check(ctx, c.Alias(), c.Database(), conn, tables.Leases)
-	if err != nil || found.Table(tables.Leases) == nil {
-		return nil, err
+}
+
+// portionTime bounds the reading of one portion.
+const portionTime = 30 * time.Second
+
+// reader reads leases portion by portion.
+type reader struct {
+	client *hare.Client
+	conn   backend.Conn // nil before the first portion
+	last   string       // the last name that was read
+}
+
+func (r *reader) close() {
+	if r.conn != nil {
+		r.conn.Release()
 	}
-	answer, err := conn.Control(ctx, `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`, tables.Path, listSQL, `COMMIT`)
+}
+
+// next reads a portion. One that is not full is the last.
+func (r *reader) next(ctx context.Context) ([]Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, portionTime)
+	defer cancel()
+	first := r.conn == nil
+	if first {
+		conn, err := r.client.Database().Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.conn = conn
+		found, err := tables.Check(ctx, r.client.Alias(), r.client.Database(), conn, tables.Leases)
+		if err != nil || found.Table(tables.Leases) == nil {
+			return nil, err
+		}
+	}
+	answer, err := r.conn.Control(ctx, `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY`, tables.Path, listSQL(r.last, first), `COMMIT`)
 	if err != nil || len(answer.Row) != 1 {
 		return nil, err
 	}
@@ -55,9 +117,10 @@ func List(ctx context.Context, c *hare.Client) (list []Info, err error) {
 	if err := json.Unmarshal([]byte(answer.Row[0]), &rows); err != nil {
 		return nil, err
 	}
-	for _, row := range rows {
+	list := make([]Info, len(rows))
+	for i, row := range rows {
 		row.Remaining = time.Duration(row.MS) * time.Millisecond
-		list = append(list, row.Info)
+		list[i], r.last = row.Info, row.Name
 	}
 	return list, nil
 }

@@ -2,6 +2,8 @@ package leases_test
 
 import (
 	"errors"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,4 +35,63 @@ func TestInfiniteTimes(t *testing.T) {
 	if err := errors.Join(first, other); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// However many leases there are, each is seen once, in order, and in little memory; a loop may end early.
+//
+// Fault S10.
+func TestAllLeasesInLittleMemory(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.table()
+	watch, client := p.session(), p.client()
+	const rows = 100_000
+	p.do(watch, "INSERT INTO public.hare_leases SELECT 'job ' || i, 'the holder ' || i, i, now(), now(), now() FROM generate_series(1, 100000) i")
+	largest := heapPeak(func(look func()) {
+		seen, last := 0, ""
+		for info, err := range leases.All(t.Context(), client) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen++; info.Name == last || info.Holder != "the holder "+strconv.FormatInt(info.Token, 10) {
+				t.Fatalf("%+v after %q", info, last)
+			}
+			if last = info.Name; seen%5000 == 0 {
+				look()
+			}
+		}
+		if seen != rows {
+			t.Errorf("%d leases of %d", seen, rows)
+		}
+	})
+	if largest > 16<<20 { // all of them take more than 30 MB
+		t.Errorf("the heap has grown by %d bytes", largest)
+	}
+	for _, err := range leases.All(t.Context(), client) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	list, err := leases.List(t.Context(), client)
+	if err != nil || len(list) != rows {
+		t.Error(len(list), err)
+	}
+}
+
+// heapPeak runs a function that looks now and then, and gives how far the heap in use had grown at one of these looks.
+func heapPeak(run func(look func())) uint64 {
+	var m runtime.MemStats
+	live := func() uint64 {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, peak := live(), uint64(0)
+	run(func() {
+		if now := live(); now > before {
+			peak = max(peak, now-before)
+		}
+	})
+	return peak
 }

@@ -32,10 +32,20 @@ var createTable = []string{
 // infinite, or too far away for a time.Duration: it counts as a century.
 const remaining = `ceil(extract(epoch FROM greatest(least(expires_at, clock_timestamp() + interval '100 years'), clock_timestamp()) - clock_timestamp()) * 1000)::bigint`
 
-// listSQL is what all rows say, as a JSON array of Info with the remaining time in milliseconds. Infinite times become ones
-// that programs can have.
-var listSQL = `SELECT coalesce(json_agg(json_build_object('Name', name, 'Holder', holder, 'Token', token, 'Acquired', ` + finite("acquired_at") + `,
-	'Renewed', ` + finite("renewed_at") + `, 'Expires', ` + finite("expires_at") + `, 'Now', clock_timestamp(), 'MS', ` + remaining + `) ORDER BY name), '[]') FROM ` + table
+// portion is how many rows are read at once: as many as fit into little memory whatever the table holds.
+const portion = 1000
+
+// listSQL is what the next portion of rows says, as a JSON array of Info with the remaining time in milliseconds: the rows
+// after a name, or the first ones. Infinite times become ones that programs can have.
+func listSQL(after string, first bool) string {
+	where := ""
+	if !first {
+		where = ` WHERE name > ` + backend.Literal(after)
+	}
+	return fmt.Sprintf(`SELECT coalesce(json_agg(json_build_object('Name', name, 'Holder', holder, 'Token', token, 'Acquired', %s,
+	'Renewed', %s, 'Expires', %s, 'Now', clock_timestamp(), 'MS', %s) ORDER BY name), '[]') FROM (SELECT * FROM %s%s ORDER BY name LIMIT %d) AS portion`,
+		finite("acquired_at"), finite("renewed_at"), finite("expires_at"), remaining, table, where, portion)
+}
 
 func finite(column string) string {
 	return `least(greatest(` + column + `, timestamptz '0001-01-01 00:00Z'), timestamptz '9999-12-31 00:00Z')`

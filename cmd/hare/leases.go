@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"sync"
@@ -22,7 +24,14 @@ func runLeases(ctx context.Context, args []string, out, errs io.Writer) int {
 	if err != nil {
 		return misused("leases", leasesUsage, err, out, errs)
 	}
-	f := lookAtLeases(ctx, opts)
+	f := &foundLeases{opts: opts, at: time.Now()}
+	connections, err := openConnections(ctx, opts.config, "--connection", opts.connection)
+	if err == nil {
+		defer connections.Close()
+		defer f.close()
+		f.look(ctx, connections)
+	}
+	f.err = cmp.Or(f.err, err)
 	if unknown := (aliasError{}); errors.As(f.err, &unknown) {
 		f.complain(errs)
 		return exitUsage
@@ -40,7 +49,7 @@ func runLeases(ctx context.Context, args []string, out, errs io.Writer) int {
 	return f.status()
 }
 
-// foundLeases is what a call of the command has found and done.
+// foundLeases is what a call of the command has found and done. What a database holds is read while it is printed.
 type foundLeases struct {
 	opts      leasesOptions
 	at        time.Time
@@ -52,8 +61,55 @@ type foundLeases struct {
 // leasesOf are the leases of one database.
 type leasesOf struct {
 	alias string
-	list  []leases.Info
-	err   error
+	list  []leases.Info // the first portion
+	err   error         // what ended the reading
+	rest  func() (leases.Info, error, bool)
+	stop  func()
+}
+
+// portion is how many leases are read before something is printed: the widths of the columns come from them.
+const portion = 1000
+
+// look begins to read, and reads the first portion.
+func (d *leasesOf) look(all iter.Seq2[leases.Info, error]) {
+	d.rest, d.stop = iter.Pull2(all)
+	d.list = d.next()
+}
+
+// next reads a portion.
+func (d *leasesOf) next() (list []leases.Info) {
+	for len(list) < portion {
+		info, err, ok := d.rest()
+		if d.err = err; err != nil || !ok {
+			d.rest = nil
+			break
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
+// portions goes over all the leases, once.
+func (d *leasesOf) portions() iter.Seq[[]leases.Info] {
+	return func(yield func([]leases.Info) bool) {
+		if !yield(d.list) {
+			return
+		}
+		for d.rest != nil {
+			if !yield(d.next()) {
+				return
+			}
+		}
+	}
+}
+
+// close ends what is still read.
+func (f *foundLeases) close() {
+	for _, d := range f.databases {
+		if d.stop != nil {
+			d.stop()
+		}
+	}
 }
 
 // status is the exit status.
@@ -65,46 +121,38 @@ func (f *foundLeases) status() int {
 	return exitOK
 }
 
-// patienceWithADatabase bounds the time that one database may take to answer, beside the dialling of several addresses.
-const patienceWithADatabase = 30 * time.Second
-
-// lookAtLeases lists leases, and ends the term of one if it is to.
-func lookAtLeases(ctx context.Context, opts leasesOptions) *foundLeases {
-	f := &foundLeases{opts: opts, at: time.Now()}
-	connections, err := openConnections(ctx, opts.config, "--connection", opts.connection)
-	if err != nil {
-		f.err = err
-		return f
-	}
-	defer connections.Close()
+// look begins to list leases, and ends the term of one if it is to.
+func (f *foundLeases) look(ctx context.Context, connections *hare.Connections) {
 	aliases := connections.Aliases()
-	if opts.connection != "" {
-		aliases = []string{opts.connection}
+	if f.opts.connection != "" {
+		aliases = []string{f.opts.connection}
 	}
 	f.list(ctx, connections, aliases)
-	if opts.release != "" && f.status() == exitOK {
-		f.choose()
+	if f.opts.release == "" {
+		return
 	}
-	if lease := f.toRelease(); lease != nil && opts.finish && f.err == nil {
+	if f.choose(); f.err != nil {
+		return
+	}
+	if lease := f.toRelease(); lease != nil && f.opts.finish {
 		f.release(ctx, connections, lease)
 	}
-	return f
 }
 
 // list looks into all databases at once. One that cannot have leases is left out, unless it was asked for.
 func (f *foundLeases) list(ctx context.Context, connections *hare.Connections, aliases []string) {
-	ctx, cancel := context.WithTimeout(ctx, patienceWithADatabase)
-	defer cancel()
 	databases := make([]leasesOf, len(aliases))
 	var all sync.WaitGroup
 	for i, alias := range aliases {
 		all.Go(func() {
+			d := &databases[i]
+			d.alias = alias
 			client, err := connections.Client(alias)
-			var list []leases.Info
-			if err == nil {
-				list, err = leases.List(ctx, client)
+			if err != nil {
+				d.err = err
+				return
 			}
-			databases[i] = leasesOf{alias: alias, list: list, err: err}
+			d.look(leases.All(ctx, client))
 		})
 	}
 	all.Wait()
@@ -112,6 +160,8 @@ func (f *foundLeases) list(ctx context.Context, connections *hare.Connections, a
 		var unsupported *features.UnsupportedError
 		if f.opts.connection != "" || !errors.As(d.err, &unsupported) {
 			f.databases = append(f.databases, d)
+		} else if d.stop != nil {
+			d.stop()
 		}
 	}
 	if len(f.databases) == 0 {
@@ -121,10 +171,20 @@ func (f *foundLeases) list(ctx context.Context, connections *hare.Connections, a
 
 // choose leaves of the list the lease that is to be released, if its term is the one.
 func (f *foundLeases) choose() {
+	if len(f.databases) == 0 {
+		return
+	}
 	d := &f.databases[0]
-	all := d.list
-	d.list = slices.DeleteFunc(slices.Clone(all), func(i leases.Info) bool { return i.Name != f.opts.release })
-	switch {
+	var chosen []leases.Info
+	for list := range d.portions() {
+		for _, lease := range list {
+			if lease.Name == f.opts.release {
+				chosen = append(chosen, lease)
+			}
+		}
+	}
+	switch d.list = chosen; {
+	case d.err != nil:
 	case len(d.list) == 0:
 		f.err = termError{fmt.Errorf("there is no lease %q in %q", f.opts.release, d.alias)}
 	case d.list[0].Token != f.opts.token:

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"time"
 
-	"github.com/hare-go/hare/internal/plaintext"
 	"github.com/hare-go/hare/leases"
 )
 
@@ -18,9 +16,9 @@ type (
 	jsonLeases struct {
 		Version     int               `json:"version"`
 		At          time.Time         `json:"at"`
+		Leases      []jsonLease       `json:"leases"`
 		Clean       bool              `json:"clean"`
 		Error       string            `json:"error"`
-		Leases      []jsonLease       `json:"leases"`
 		Unreachable []jsonUnreachable `json:"unreachable"`
 		Release     string            `json:"release"`
 		Token       int64             `json:"token"`
@@ -44,17 +42,31 @@ type (
 	}
 )
 
-// writeJSON prints what was found for programs, as one object.
+// writeJSON prints what was found for programs, as one object. The leases are written as they are read, and what they come
+// to after them.
 func (f *foundLeases) writeJSON(out io.Writer) error {
+	return streamJSON(out, "leases", "  ", f.asJSON, func(yield func(any) bool) {
+		for i := range f.databases {
+			d := &f.databases[i]
+			for list := range d.portions() {
+				for _, lease := range list {
+					if !yield(asJSON(d.alias, lease)) {
+						return
+					}
+				}
+			}
+		}
+	})
+}
+
+// asJSON is the object without its leases.
+func (f *foundLeases) asJSON() any {
 	form := jsonLeases{
 		Version: leasesVersion, At: f.at.UTC().Truncate(time.Millisecond), Clean: f.status() == exitOK, Error: message(f.err),
 		Leases: []jsonLease{}, Unreachable: []jsonUnreachable{}, BlockedBy: []string{},
 		Release: f.opts.release, Token: f.opts.token, Finish: f.opts.finish, Released: f.released,
 	}
 	for _, d := range f.databases {
-		for _, i := range d.list {
-			form.Leases = append(form.Leases, asJSON(d.alias, i))
-		}
 		if d.err != nil {
 			form.Unreachable = append(form.Unreachable, jsonUnreachable{Alias: d.alias, Error: message(d.err)})
 		}
@@ -62,10 +74,7 @@ func (f *foundLeases) writeJSON(out io.Writer) error {
 	if blocked := (*leases.BlockedError)(nil); errors.As(f.err, &blocked) {
 		form.BlockedBy = append(form.BlockedBy, blocked.By...)
 	}
-	encoder := json.NewEncoder(plaintext.JSON(out))
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(form)
+	return form
 }
 
 func asJSON(alias string, i leases.Info) jsonLease {

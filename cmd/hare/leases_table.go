@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,59 +42,88 @@ func ttl(i leases.Info) time.Duration { return i.Expires.Sub(i.Renewed) }
 // late reports whether a holder has not renewed for longer than holders usually do.
 func late(i leases.Info) bool { return i.Held() && i.Now.Sub(i.Renewed) > ttl(i)/2 }
 
-// writeTable prints the leases for people, those of each database together, and what a release means.
+// writeTable prints the leases for people, those of each database together, as they are read, and what a release means.
 func (f *foundLeases) writeTable(to screen) error {
 	p := page{screen: to}
-	f.rows(&p)
+	seen, err := f.rows(&p)
+	if err != nil {
+		return err
+	}
 	if lease := f.toRelease(); lease != nil && (f.err == nil || f.released) {
 		f.meaning(&p, lease)
 	}
 	if f.err == nil {
-		p.text(0, "", f.summary())
+		p.text(0, "", f.summary(seen))
 	}
 	if f.err == nil && f.toRelease() != nil && !f.released {
 		p.command(0, "to release: ", f.opts.command("--release", f.opts.release, "--token", strconv.FormatInt(f.opts.token, 10), "--finish"))
 	}
-	_, err := io.WriteString(to, p.String())
+	return p.flush()
+}
+
+// flush writes the page as far as it has come.
+func (p *page) flush() error {
+	_, err := io.WriteString(p.screen, p.String())
+	p.Reset()
 	return err
 }
 
-// rows writes the leases.
-func (f *foundLeases) rows(p *page) {
+// seenLeases is how many leases there were.
+type seenLeases struct{ held, free int }
+
+// rows writes the leases. The columns are as wide as the first leases of each database need, and grow with the others.
+func (f *foundLeases) rows(p *page) (seen seenLeases, err error) {
 	widths := make([]int, len(leaseHeadings)-1)
-	some := false
-	for i := range widths {
-		widths[i] = columns(leaseHeadings[i])
-		for _, d := range f.databases {
-			for _, lease := range d.list {
-				some = true
-				widths[i] = max(widths[i], columns(leaseCells(lease)[i]))
-			}
+	widen := func(cells []string) {
+		for i := range widths {
+			widths[i] = max(widths[i], columns(cells[i]))
 		}
 	}
-	if some {
+	widen(leaseHeadings)
+	for _, d := range f.databases {
+		for _, lease := range d.list {
+			widen(leaseCells(lease))
+		}
+	}
+	if slices.ContainsFunc(f.databases, func(d leasesOf) bool { return len(d.list) > 0 }) {
 		p.row(widths, leaseHeadings, "")
 	}
-	for _, d := range f.databases {
+	for i := range f.databases {
+		d := &f.databases[i]
 		if len(d.list) > 0 {
 			fmt.Fprintln(p, p.paint(bold, plaintext.Line(d.alias)))
 		}
-		for _, lease := range d.list {
-			cells := leaseCells(lease)
-			p.row(widths, cells, markColour(cells[0]))
-			if late(lease) {
-				p.text(4, "", fmt.Sprintf("why: it was not renewed for %s of the %s that it lasts: its holder is dead, stopped or cut off, or renews seldom",
-					short(lease.Now.Sub(lease.Renewed)), short(ttl(lease))))
+		for list := range d.portions() {
+			for _, lease := range list {
+				cells := leaseCells(lease)
+				widen(cells)
+				p.lease(widths, cells, lease)
+				if seen.free++; lease.Held() {
+					seen.free, seen.held = seen.free-1, seen.held+1
+				}
+			}
+			if err := p.flush(); err != nil {
+				return seen, err
 			}
 		}
 		if d.err != nil {
 			p.text(2, "!", fmt.Sprintf("%q could not be looked at", d.alias))
 		}
 	}
+	return seen, nil
+}
+
+// lease writes one.
+func (p *page) lease(widths []int, cells []string, lease leases.Info) {
+	p.row(widths, cells, markColour(cells[0]))
+	if late(lease) {
+		p.text(4, "", fmt.Sprintf("why: it was not renewed for %s of the %s that it lasts: its holder is dead, stopped or cut off, or renews seldom",
+			short(lease.Now.Sub(lease.Renewed)), short(ttl(lease))))
+	}
 }
 
 // summary says in a line what there is.
-func (f *foundLeases) summary() string {
+func (f *foundLeases) summary(seen seenLeases) string {
 	switch {
 	case f.released:
 		return fmt.Sprintf("lease %q: term %d is ended", f.opts.release, f.opts.token)
@@ -102,27 +132,21 @@ func (f *foundLeases) summary() string {
 	case f.opts.release != "" && f.status() == exitOK:
 		return fmt.Sprintf("lease %q: it is free, and there is nothing to release", f.opts.release)
 	}
-	held, free, answered, silent := 0, 0, "", 0
+	answered, silent := "", 0
 	for _, d := range f.databases {
-		for _, lease := range d.list {
-			if lease.Held() {
-				held++
-			} else {
-				free++
-			}
-		}
 		if d.err != nil {
 			answered = " in the databases that answered"
 			silent++
 		}
 	}
-	if silent > 0 && silent == len(f.databases) {
+	nothing := seen == seenLeases{}
+	switch {
+	case nothing && silent > 0 && silent == len(f.databases):
 		return "nothing could be looked at"
-	}
-	if held+free == 0 {
+	case nothing:
 		return "there are no leases" + answered
 	}
-	return fmt.Sprintf("%d held, %d free", held, free) + answered
+	return fmt.Sprintf("%d held, %d free", seen.held, seen.free) + answered
 }
 
 // meaning tells what it means to end a term.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -161,8 +162,6 @@ func TestNextStepsOfLeases(t *testing.T) {
 const leasesJSON = `{
   "version": 1,
   "at": "2026-07-30T03:12:45.678Z",
-  "clean": false,
-  "error": "",
   "leases": [
     {
       "alias": "main",
@@ -179,6 +178,8 @@ const leasesJSON = `{
       "free_seconds": 0
     }
   ],
+  "clean": false,
+  "error": "",
   "unreachable": [
     {
       "alias": "archive",
@@ -263,4 +264,45 @@ func TestLeasesPageIsTrue(t *testing.T) {
 	if diff := cmp.Diff(written, documented); diff != "" {
 		t.Errorf("written and documented (-written +documented):\n%s", diff)
 	}
+}
+
+// However many leases there are, they are printed as they are read: what is read and not yet printed stays bounded.
+//
+// Fault S10.
+func TestLeasesAreStreamed(t *testing.T) {
+	for _, format := range []string{"table", "json"} {
+		const rows = 50_000
+		read, printed := 0, &countingWriter{}
+		d := leasesOf{alias: "main"}
+		d.look(func(yield func(leases.Info, error) bool) {
+			for i := range rows {
+				if read++; read-printed.lines > 3*portion {
+					t.Fatalf("%s: %d leases were read and %d printed", format, read, printed.lines)
+				}
+				if !yield(held(fmt.Sprintf("job-%d", i), "holder", int64(i+1), time.Hour, time.Second, time.Minute), nil) {
+					return
+				}
+			}
+			yield(leases.Info{}, errors.New("connection refused"))
+		})
+		f := &foundLeases{opts: leasesOptions{config: defaultConfig, format: format}, at: at, databases: []leasesOf{d}}
+		defer f.close()
+		var err error
+		if format == "json" {
+			err = f.writeJSON(printed)
+		} else {
+			err = f.writeTable(screen{Writer: printed})
+		}
+		if err != nil || read != rows || printed.lines < rows || f.status() != exitFound {
+			t.Errorf("%s: %v, %d read, %d lines, status %d", format, err, read, printed.lines, f.status())
+		}
+	}
+}
+
+// countingWriter counts the lines that are written.
+type countingWriter struct{ lines int }
+
+func (w *countingWriter) Write(text []byte) (int, error) {
+	w.lines += bytes.Count(text, []byte("\n"))
+	return len(text), nil
 }
