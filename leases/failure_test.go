@@ -209,6 +209,10 @@ func TestFailuresOfCandidates(t *testing.T) {
 			role, address := p.ownRole(watch)
 			_, client := p.connect(address)
 			p.do(watch, "INSERT INTO public.hare_leases VALUES ('job', 'nobody', 3, 'epoch', 'epoch', 'epoch')")
+			// The table is known by then: one with a trigger would be refused at the first use.
+			if err := p.acquire(p.lease(client, "before", long)).Release(); err != nil {
+				t.Fatal(err)
+			}
 			fault.begin(p, watch, role)
 			told := &heard{}
 			l := p.lease(client, "job", unhurried(told, 40*time.Second))

@@ -62,7 +62,7 @@ func (c *cluster) lead(ctx context.Context, n int, to string) (err error) {
 }
 
 // supervise starts a pooler again that has ended by itself, as a system's supervisor does, until ctx ends: PgBouncer 1.18 may
-// crash when a client goes away.
+// crash when a client cancels a statement and goes away.
 func (c *cluster) supervise(ctx context.Context) error {
 	for ; ctx.Err() == nil; sleep(ctx, 200*time.Millisecond) {
 		for n, p := range c.poolers {

@@ -162,7 +162,7 @@ func (l *link) ask(near, far net.Conn, m message) {
 			m = m.spoiled(struck.Statement)
 		}
 		if l.sends(m) {
-			_, _ = out.Write(m.raw)
+			_, _ = out.Write(l.proxy.replaced(m).raw)
 		}
 		begins, unfinished = in.Buffered() == 0, !m.asks() && !m.introduces()
 		if begins || struck != nil {

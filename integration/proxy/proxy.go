@@ -7,6 +7,7 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -30,6 +31,7 @@ type Proxy struct {
 	healed  chan struct{} // closed when the present stall ends
 	links   map[*link]bool
 	armed   []*Armed
+	replace [2]string
 	trips   int
 }
 
@@ -104,6 +106,26 @@ func (p *Proxy) Disarm(a *Armed) {
 	p.armed = slices.DeleteFunc(p.armed, func(other *Armed) bool { return other == a })
 	p.mu.Unlock()
 	a.Release()
+}
+
+// Replace puts a text in the place of another one, of the same length, in all SQL from now on.
+func (p *Proxy) Replace(text, by string) {
+	if len(text) != len(by) {
+		panic("the proxy replaces texts of one length only")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.replace = [2]string{text, by}
+}
+
+// replaced is a message as it goes on.
+func (p *Proxy) replaced(m message) message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.replace[0] == "" || m.statement() == "" {
+		return m
+	}
+	return message{kind: m.kind, raw: bytes.ReplaceAll(m.raw, []byte(p.replace[0]), []byte(p.replace[1]))}
 }
 
 // strike is the armed fault that fits a statement, which is no longer armed then, or nil.

@@ -120,3 +120,19 @@ func TestMakeUpInAPipeline(t *testing.T) {
 	}
 	f.wait(2)
 }
+
+// What is replaced is replaced in every statement, and the client does not notice.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	for name, mode := range protocols {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.Replace("'one'", "'two'")
+			var got string
+			if err := connect(t, f.URL()).QueryRow(t.Context(), "SELECT 'one' || 'one'", mode).Scan(&got); err != nil || got != "twotwo" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}

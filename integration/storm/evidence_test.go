@@ -29,7 +29,7 @@ CREATE SEQUENCE turns_unfenced; CREATE SEQUENCE top_unfenced MINVALUE 0 START 0;
 
 CREATE TABLE journal (id text PRIMARY KEY, kind text NOT NULL, token bigint NOT NULL, holder text NOT NULL, isolation text NOT NULL,
 	seq bigint, top bigint, inserted timestamptz, committing timestamptz, lease_token bigint);
-CREATE FUNCTION take_turn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+CREATE FUNCTION take_turn() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$ BEGIN
 	PERFORM pg_advisory_xact_lock(hashtext(NEW.kind));
 	NEW.seq = nextval('turns_' || NEW.kind);
 	EXECUTE 'SELECT last_value FROM top_' || NEW.kind INTO NEW.top;
@@ -38,7 +38,7 @@ CREATE FUNCTION take_turn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	RETURN NEW;
 END $$;
 CREATE TRIGGER take_turn BEFORE INSERT ON journal FOR EACH ROW EXECUTE FUNCTION take_turn();
-CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$ BEGIN
 	UPDATE journal SET committing = clock_timestamp(), lease_token = (SELECT token FROM public.hare_leases WHERE name = 'storm') WHERE id = NEW.id;
 	RETURN NULL;
 END $$;
@@ -46,7 +46,7 @@ CREATE CONSTRAINT TRIGGER note_commit AFTER INSERT ON journal DEFERRABLE INITIAL
 
 CREATE TABLE history (n bigserial PRIMARY KEY, at timestamptz NOT NULL, holder text NOT NULL, token bigint NOT NULL,
 	acquired timestamptz NOT NULL, renewed timestamptz NOT NULL, expires timestamptz NOT NULL);
-CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$ BEGIN
 	INSERT INTO history (at, holder, token, acquired, renewed, expires)
 	VALUES (clock_timestamp(), NEW.holder, NEW.token, NEW.acquired_at, NEW.renewed_at, NEW.expires_at);
 	RETURN NULL;

@@ -55,7 +55,7 @@ func TestStorm(t *testing.T) {
 	crew := muster(t, dir, a.direct(), seed)
 	storm, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
-	n := &nemesis{crew: crew, arena: a, client: clientOf(t, a.direct())}
+	n := &nemesis{crew: crew, arena: a, client: clientOf(t, proxyFor(t, a.direct()).URL())}
 	if err := n.run(storm, plan(seed, length)); err != nil {
 		t.Fatalf("%v; logs in %s", err, dir)
 	}

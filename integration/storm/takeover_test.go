@@ -25,9 +25,9 @@ func TestTakeoverAfterAKill(t *testing.T) {
 			direct := servers.Direct(servers.Database(t))
 			conn := observer(t, direct)
 			prepare(t, conn, clientOf(t, direct))
-			url := with(t, direct, small)
+			url := with(t, proxyFor(t, direct).URL(), small)
 			if way != "directly" {
-				url = with(t, servers.PoolerFor(t, servers.PoolerOptions{URL: direct}).URL(direct), small)
+				url = with(t, proxyFor(t, servers.PoolerFor(t, servers.PoolerOptions{URL: direct}).URL(direct)).URL(), small)
 			}
 			c := &crew{dir: t.TempDir()}
 			for n := range 3 {
