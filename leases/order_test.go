@@ -271,7 +271,7 @@ func TestTheIndexIsNeeded(t *testing.T) {
 					f.do(f.watch, onCopy(sql))
 				}
 				f.do(f.watch, "COMMIT")
-				fence, _, _ := strings.Cut(onCopy(leases.FenceSQL), ", current_setting('transaction_isolation')")
+				fence, _, _ := strings.Cut(onCopy(leases.FenceSQL), ", pg_catalog.current_setting('transaction_isolation')")
 				var err error
 				live, err = scan[bool](ctx, f.client, fence, "job", f.term.Holder(), f.term.Token())
 				return err

@@ -24,9 +24,8 @@ func (w *wire) ready(ctx context.Context, o Options) error {
 		if err != nil || there {
 			return err
 		}
-		// Another process that made it at the same time gave a duplicate_table, or a unique_violation of the catalogue.
 		err = create(ctx, w.alias, w, o.guards())
-		if state := backend.SQLState(err); err != nil && (try == makeTries || state != "42P07" && state != "23505") {
+		if err != nil && (try == makeTries || !tables.MadeMeanwhile(err)) {
 			return err
 		}
 		if err != nil {

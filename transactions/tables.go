@@ -73,7 +73,7 @@ func coordinatorID(ctx context.Context, alias string, db backend.Database, conn 
 	id, err := readCoordinatorID(ctx, alias, db, conn, is)
 	for try := 1; err == nil && id == "" && try <= makeTries; try++ {
 		err = makeTables(ctx, alias, db, conn, is)
-		if err != nil && try < makeTries && takenMeanwhile(err) && sleep(ctx, makePause) == nil {
+		if err != nil && try < makeTries && tables.MadeMeanwhile(err) && sleep(ctx, makePause) == nil {
 			err = nil
 		}
 		if err == nil {
@@ -84,15 +84,6 @@ func coordinatorID(ctx context.Context, alias string, db backend.Database, conn 
 		err = &hare.ConfigurationError{Alias: alias, Reason: "the row of " + coordinatorTable + " is taken away whenever it is written"}
 	}
 	return id, err
-}
-
-// takenMeanwhile reports whether making a table failed because somebody else has just made one of its name.
-func takenMeanwhile(err error) bool {
-	switch backend.SQLState(err) {
-	case "42P07", "42710", "23505", "XX000": // duplicate_table, duplicate_object, unique_violation of the catalogue, "tuple concurrently updated"
-		return true
-	}
-	return false
 }
 
 // makeTables makes what is missing and gives the database its id. What is there is looked at in the same transaction, before

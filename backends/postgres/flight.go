@@ -53,6 +53,7 @@ func (s *session) send(ctx context.Context, call backend.Call) (*flight, error) 
 			return nil, ahead(control, err)
 		}
 	}
+	f.reader = nil // what hare's own statements were answered is not the call's
 	return f, nil
 }
 

@@ -11,7 +11,7 @@ inline prepare(i) {
   if
 #ifdef READERS
   :: kind[c*N+i] == untouched
-  :: kind[c*N+i] == reader ->                             /* commitReader: there is nothing to undo */
+  :: kind[c*N+i] == reader ->                             /* onlyRead: there is nothing to undo */
      tx[c*N+i] = committed; vote[c*N+i] = yes; printf("call: participant %d has only read, and commits\n", i)
   :: kind[c*N+i] == reader ->
      tx[c*N+i] = rolledback; vote[c*N+i] = no; printf("call: participant %d has only read, and cannot commit\n", i)

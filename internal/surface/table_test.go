@@ -31,6 +31,7 @@ var functions = map[string]any{
 	"hare.SetDefault":                 hare.SetDefault,
 	"hare.UpdateFields":               hare.UpdateFields,
 	"hare.WithConnections":            hare.WithConnections,
+	"leases.All":                      leases.All,
 	"leases.ForceRelease":             leases.ForceRelease,
 	"leases.List":                     leases.List,
 	"leases.New":                      leases.New,

@@ -57,7 +57,7 @@ SELECT coalesce(json_agg(t ORDER BY t."Name"), '[]') FROM (SELECT c.relname AS "
 	(SELECT json_agg(g.tgname ORDER BY g.tgname) FROM pg_trigger g WHERE g.tgrelid = c.oid) AS "Triggers",
 	(SELECT json_agg(w.rulename ORDER BY w.rulename) FROM pg_rewrite w WHERE w.ev_class = c.oid AND c.relkind IN ('r', 'p')) AS "Rules",
 	(SELECT json_agg(json_build_object('Name', a.attname, 'Type', format_type(a.atttypid, NULL), 'Generated', a.attgenerated <> '' OR a.attidentity <> '',
-		'Default', pg_get_expr(d.adbin, 0), 'Collation', CASE WHEN l.collisdeterministic AND l.collnamespace = 'pg_catalog'::regnamespace THEN '' ELSE l.collname END) ORDER BY a.attnum)
+		'Default', CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, 0) END, 'Collation', CASE WHEN l.collisdeterministic AND l.collnamespace = 'pg_catalog'::regnamespace THEN '' ELSE l.collname END) ORDER BY a.attnum)
 		FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum LEFT JOIN pg_collation l ON l.oid = a.attcollation
 		WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS "Columns",
 	(SELECT json_agg(json_build_object('Name', k.conname, 'Type', k.contype, 'Definition', pg_get_constraintdef(k.oid)) ORDER BY k.conname)
@@ -115,4 +115,14 @@ func Check(ctx context.Context, alias string, db backend.Database, conn backend.
 		return nil, hare.ErrorFrom(alias, "", err)
 	}
 	return Read(alias, answer.Row, tables...)
+}
+
+// MadeMeanwhile reports whether making a table failed because another process has just made it: it is to be looked at again.
+func MadeMeanwhile(err error) bool {
+	switch backend.SQLState(err) {
+	// duplicate_table, duplicate_object (its row type), unique_violation of the catalogue, "tuple concurrently updated"
+	case "42P07", "42710", "23505", "XX000":
+		return true
+	}
+	return false
 }
