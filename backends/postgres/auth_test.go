@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -74,7 +73,7 @@ func (a *asking) serve(conn net.Conn) {
 	first := make([]byte, 1000)
 	n, err := conn.Read(first)
 	if err == nil && first[0] == 'X' { // goodbye
-		n, err = 0, io.EOF
+		n = 0
 	}
 	a.sent <- first[:n]
 }

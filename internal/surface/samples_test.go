@@ -80,7 +80,7 @@ func (w *world) wrong(t reflect.Type) []sample {
 		return []sample{{"nil", (*hare.Connections)(nil), true}, {"zero", &hare.Connections{}, true}, {"closed", w.closed, true}}
 	case reflect.TypeFor[*hare.Distributed]():
 		return []sample{{"nil", (*hare.Distributed)(nil), true}, {"zero", &hare.Distributed{}, true},
-			{"of nothing", hare.NewDistributed(nil, "", "", nil), true}, {"without a transaction", hare.NewDistributed(w.ctx, "xid", "c", []string{"a"}), true}}
+			{"of nothing", hare.NewDistributed(w.noContext, "", "", nil), true}, {"without a transaction", hare.NewDistributed(w.ctx, "xid", "c", []string{"a"}), true}}
 	case reflect.TypeFor[*leases.Lease]():
 		return []sample{{"nil", (*leases.Lease)(nil), true}, {"zero", &leases.Lease{}, true}, {"of closed connections", leaseOf(w.closed), true},
 			{"of nothing", leases.New(nil, "", leases.Options{}), true}, {"of a zero client", leases.New(&hare.Client{}, "lease", leases.Options{}), true}}

@@ -22,11 +22,12 @@ type model struct {
 
 // world is what right arguments are made of: databases that count what is asked of them, and answer nothing.
 type world struct {
-	ctx    context.Context
-	conns  *hare.Connections
-	closed *hare.Connections
-	lite   *hare.Connections // whose database answers
-	ran    atomic.Bool       // a callback has been called
+	ctx       context.Context
+	conns     *hare.Connections
+	closed    *hare.Connections
+	noContext context.Context   // nil
+	lite      *hare.Connections // whose database answers
+	ran       atomic.Bool       // a callback has been called
 }
 
 // asked counts the connections that were asked for.
