@@ -43,6 +43,30 @@ func TestDecisionThatIsNotWritten(t *testing.T) {
 	}
 }
 
+// A table of decisions that takes NULL for the coordinator's alias would take a decision in any database that the connection
+// leads to, since it is this column that refuses one elsewhere. It is not used, and the error says how to mend it.
+//
+// Fault D6.
+func TestDecisionsTableThatTakesNull(t *testing.T) {
+	t.Parallel()
+	f := newTrio(t, "")
+	if err := f.distributed(nothing); err != nil { // first use
+		t.Fatal(err)
+	}
+	const alter = "ALTER TABLE public.hare_distributed_decisions ALTER COLUMN coordinator_alias "
+	f.exec("c", alter+"DROP NOT NULL")
+	f.reconnect()
+	err := f.distributed(writeAll)
+	if refused := as[*hare.ConfigurationError](t, err); !strings.Contains(refused.Reason, alter+"SET NOT NULL") {
+		t.Errorf("the error does not say how to mend it: %v", err)
+	}
+	f.wantCounts(0, 0, 0)
+	f.exec("c", alter+"SET NOT NULL")
+	if err := f.distributed(writeAll); err != nil {
+		t.Errorf("after it was mended: %v", err)
+	}
+}
+
 // notice is a row of a view that sends a notification to whoever reads it.
 type notice struct {
 	ID int64

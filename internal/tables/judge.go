@@ -25,7 +25,7 @@ type Relation struct {
 
 type column struct {
 	Name, Type, Collation string
-	Generated             bool
+	Nullable, Generated   bool
 	Default               string
 }
 
@@ -151,6 +151,8 @@ func (r *Relation) wrongColumns(t Table) (wrong []Wrong) {
 			add(fmt.Sprintf("has the column %s with the collation %q", c.Name, c.Collation), "ALTER COLUMN "+c.Name+" TYPE "+want.Type)
 		case c.Generated:
 			add(fmt.Sprintf("generates the column %s", c.Name), "ALTER COLUMN "+c.Name+" DROP EXPRESSION")
+		case want.NotNull && c.Nullable: // it keeps a decision out of every other database
+			add(fmt.Sprintf("takes NULL in the column %s", c.Name), "ALTER COLUMN "+c.Name+" SET NOT NULL")
 		case c.Default != "" && !slices.Contains(want.Defaults, c.Default):
 			add(fmt.Sprintf("has a default of the column %s that is none of hare's", c.Name), "ALTER COLUMN "+c.Name+" DROP DEFAULT")
 		}

@@ -56,7 +56,7 @@ SELECT coalesce(json_agg(t ORDER BY t."Name"), '[]') FROM (SELECT c.relname AS "
 	(SELECT json_agg(i.inhrelid::regclass::text || ' inherits from ' || i.inhparent::regclass::text) FROM pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "Inherits",
 	(SELECT json_agg(g.tgname ORDER BY g.tgname) FROM pg_trigger g WHERE g.tgrelid = c.oid) AS "Triggers",
 	(SELECT json_agg(w.rulename ORDER BY w.rulename) FROM pg_rewrite w WHERE w.ev_class = c.oid AND c.relkind IN ('r', 'p')) AS "Rules",
-	(SELECT json_agg(json_build_object('Name', a.attname, 'Type', format_type(a.atttypid, NULL), 'Generated', a.attgenerated <> '' OR a.attidentity <> '',
+	(SELECT json_agg(json_build_object('Name', a.attname, 'Type', format_type(a.atttypid, NULL), 'Nullable', NOT a.attnotnull, 'Generated', a.attgenerated <> '' OR a.attidentity <> '',
 		'Default', CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, 0) END, 'Collation', CASE WHEN l.collisdeterministic AND l.collnamespace = 'pg_catalog'::regnamespace THEN '' ELSE l.collname END) ORDER BY a.attnum)
 		FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum LEFT JOIN pg_collation l ON l.oid = a.attcollation
 		WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS "Columns",

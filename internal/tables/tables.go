@@ -30,6 +30,7 @@ type Table struct {
 type Column struct {
 	Type     string   // as format_type gives it
 	Defaults []string // what its default may be, as pg_get_expr gives it; none is always right
+	NotNull  bool     // hare relies on the column's refusal of NULL
 }
 
 var now = []string{"now()", "CURRENT_TIMESTAMP", "clock_timestamp()"}
@@ -39,7 +40,7 @@ const instant = "timestamp with time zone"
 // The tables.
 var (
 	Decisions = Table{Name: "hare_distributed_decisions", Key: "xid", Columns: map[string]Column{
-		"xid": {Type: "text"}, "coordinator_alias": {Type: "text"}, "participant_aliases": {Type: "text"},
+		"xid": {Type: "text"}, "coordinator_alias": {Type: "text", NotNull: true}, "participant_aliases": {Type: "text"},
 		"created_at": {Type: instant, Defaults: now}, "resolved_at": {Type: instant},
 		"outcome":      {Type: "text", Defaults: []string{"'commit'::text"}},
 		"participants": {Type: "jsonb", Defaults: []string{"'[]'::jsonb"}},
