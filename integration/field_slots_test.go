@@ -21,7 +21,7 @@ func slotted(t *testing.T, slots int) *servers.Server {
 	if slots == 0 {
 		setting = "" // PostgreSQL's default, which ALTER SYSTEM can change
 	}
-	return ownServer(t, servers.Options{Name: "slots", Volatile: true, Settings: map[string]string{"max_prepared_transactions": setting}})
+	return ownServer(t, servers.Options{Name: "slots", Fast: true, Settings: map[string]string{"max_prepared_transactions": setting}})
 }
 
 // A server without prepared transactions is refused before the function runs, whatever its place among the

@@ -52,7 +52,7 @@ func TestLeaseAbandonedProcessIsEnded(t *testing.T) {
 	f.exec("c", "INSERT INTO stall DEFAULT VALUES")
 	f.exec("c", `CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		FOR i IN 1..600 LOOP
-			EXIT WHEN NOT EXISTS (SELECT FROM stall);
+			EXIT WHEN NOT EXISTS (SELECT FROM public.stall);
 			BEGIN PERFORM pg_sleep(1); EXCEPTION WHEN query_canceled THEN NULL; END;
 		END LOOP; RETURN NULL; END $$`)
 	opts := briefly

@@ -150,10 +150,10 @@ WHERE t.locktype OPERATOR(pg_catalog.=) 'relation' AND t.relation OPERATOR(pg_ca
 	AND t.database OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
 	AND t.granted AND t.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()`
 
-// endSQL ends the server process of a name, if it waits for a lock or for its client.
+// endSQL ends the server process of a name, if it waits for a lock, for some time or for its client.
 func endSQL(name string) string {
 	return `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE application_name OPERATOR(pg_catalog.=) ` + backend.Literal(name) +
-		` AND (wait_event_type OPERATOR(pg_catalog.=) 'Lock' OR state OPERATOR(pg_catalog.~~) 'idle in transaction%')`
+		` AND (wait_event_type OPERATOR(pg_catalog.=) 'Lock' OR wait_event_type OPERATOR(pg_catalog.=) 'Timeout' OR state OPERATOR(pg_catalog.~~) 'idle in transaction%')`
 }
 
 // guards are what the server watches over while a message's transaction is open. They belong to the transaction, so that

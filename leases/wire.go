@@ -112,7 +112,7 @@ func (w *wire) sendOn(ctx context.Context, conn backend.Conn, g guards, statemen
 // end ends, in the background, the server process that works on a message whose answer was given up. It is found by a name
 // that no other message has; a process id may be somebody else's by now. Mostly there is none any more.
 //
-// Only one that waits for a lock or for its client is ended, which another process could hold up for long. One that commits is
+// Only one that waits for a lock, for some time or for its client is ended, which could go on for long. One that commits is
 // left alone: where it waits for a synchronous standby, its end would make visible what no standby has.
 func (w *wire) end(name string) {
 	w.mu.Lock()

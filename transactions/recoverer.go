@@ -156,8 +156,23 @@ func (w *recoverer) lock(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// strangerAt is who holds the recoverers' lock and is no recoverer, or empty.
+// strangerTime is how long somebody must hold the recoverers' lock to count as a stranger: a recoverer that is just ending its
+// transaction may be seen with its lock still and its name no more.
+const strangerTime = 50 * time.Millisecond
+
+// strangerAt is who holds the recoverers' lock, now and a moment later, and is no recoverer, or empty.
 func strangerAt(ctx context.Context, conn backend.Conn) (string, error) {
+	first, err := strangerNow(ctx, conn)
+	if err != nil || first == "" || sleep(ctx, 2*strangerTime) != nil {
+		return "", err
+	}
+	if again, err := strangerNow(ctx, conn); err != nil || again != first {
+		return "", err
+	}
+	return first, nil
+}
+
+func strangerNow(ctx context.Context, conn backend.Conn) (string, error) {
 	answer, err := conn.Control(ctx, recovererHolder)
 	if err != nil || len(answer.Row) != 2 || answer.Row[1] == "t" {
 		return "", err

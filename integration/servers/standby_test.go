@@ -14,8 +14,8 @@ func TestSynchronousStandby(t *testing.T) {
 		t.Run(string(way), func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			primary := start(t, Options{Name: "primary", Way: way, Volatile: true, Settings: map[string]string{"synchronous_commit": "on"}})
-			standby := start(t, Options{Name: "standby", StandbyOf: primary, Volatile: true})
+			primary := start(t, Options{Name: "primary", Way: way, Fast: true, Settings: map[string]string{"synchronous_commit": "on"}})
+			standby := start(t, Options{Name: "standby", StandbyOf: primary, Fast: true})
 			write := func() error { return primary.Exec(ctx, "postgres", "INSERT INTO t VALUES (1)") }
 			err := errors.Join(standby.Follow(ctx, primary), primary.WaitFor(ctx, standby),
 				primary.Exec(ctx, "postgres", "CREATE TABLE t (n int)"), write())
