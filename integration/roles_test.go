@@ -78,7 +78,13 @@ func TestRoleOfWhatIsPrepared(t *testing.T) {
 				}
 				return writeAll(d)
 			}
-			if err := f.distributed(become); err != nil {
+			err := f.distributed(become)
+			if f.pooled && (name == "SET ROLE" || name == "SET SESSION AUTHORIZATION") { // which would outlive the transaction
+				as[*hare.ConfigurationError](t, err)
+				f.wantCounts(0, 0, 0)
+				return
+			}
+			if err != nil {
 				t.Errorf("to commit: %v", err)
 			}
 			f.wantCounts(1, 1, 1)
@@ -88,7 +94,7 @@ func TestRoleOfWhatIsPrepared(t *testing.T) {
 				}
 			}
 			f.plan.Set(failOn(1, "b", contains("PREPARE TRANSACTION")), nil)
-			err := f.distributed(become)
+			err = f.distributed(become)
 			as[*transactions.AbortError](t, err) // and nothing is pending
 			f.wantNothingPrepared()
 			f.plan.Set(nil, nil)
