@@ -40,7 +40,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	server := ownServer(t, servers.Options{Volatile: true})
 	primary := servers.Direct(database(t, server, "x"))
-	c := &cluster{T: t, coordinator: servers.Databases(t, 1)[0]}
+	c := &cluster{T: t, coordinator: servers.Direct(servers.Databases(t, 1)[0])}
 	pooler := servers.PoolerFor(t, servers.PoolerOptions{URL: primary})
 	execAll(t, primary, "CREATE ROLE lesser LOGIN PASSWORD 'lesser'", "GRANT CONNECT ON DATABASE x TO lesser")
 	standby := ownServer(t, servers.Options{Volatile: true, StandbyOf: server})

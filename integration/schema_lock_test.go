@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hare-go/hare/hare"
+	"github.com/hare-go/hare/integration/servers"
 	"github.com/hare-go/hare/transactions"
 )
 
@@ -23,7 +24,7 @@ func TestWaitForTheSchemaLockEnds(t *testing.T) {
 	f := newTrio(t, "")
 	role, roleURL := f.stranger("c")
 	holder := session(t, roleURL, "psql", "SELECT pg_advisory_lock("+schemaLock+")")
-	f.urls["short"] = f.urls["c"] + "&lock_timeout=300"
+	f.urls["short"] = servers.Direct(f.urls["c"]) + "&lock_timeout=300" // which a pooler would not pass on
 	f.reconnect()
 	create := func(ctx context.Context, alias string) error { return hare.CreateTables(ctx, f.client(alias), Note{}) }
 	for name, call := range map[string]func() error{
