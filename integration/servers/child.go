@@ -61,7 +61,9 @@ func (c *child) kill(ctx context.Context) error {
 	if !c.running() {
 		return errNotRunning
 	}
-	// Its children would notice its death and end by themselves, unless they are frozen, but after a while.
+	// Its children would notice its death and end by themselves, unless they are frozen, but after a while. Frozen itself, it
+	// starts none meanwhile, which would still have its memory when it starts again.
+	_ = syscall.Kill(c.pid, syscall.SIGSTOP)
 	family := append([]int{c.pid}, children(c.pid)...)
 	for _, pid := range family {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
