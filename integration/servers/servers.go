@@ -250,6 +250,20 @@ func (s *Server) Restart(ctx context.Context) error {
 // Close ends the server, whatever state it is in, and removes its data.
 func (s *Server) Close() error { return s.machine.remove() }
 
+// startTries is how often a start is tried again: a process of a server that was killed may have its memory for a moment
+// still, and the server does not start beside it.
+const startTries = 20
+
+// again starts a machine once more that has ended at once.
+func (s *Server) again(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(100 * time.Millisecond):
+		return s.machine.start(ctx)
+	}
+}
+
 // start starts the machine and waits until the server answers.
 func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -257,10 +271,14 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.machine.start(ctx); err != nil {
 		return err
 	}
-	for {
+	for tries := 0; ; {
 		err := execSQL(ctx, s.URL("postgres"), "SELECT 1")
 		if err == nil {
 			return nil
+		}
+		if !s.machine.running() && tries < startTries && s.again(ctx) == nil {
+			tries++
+			continue
 		}
 		if !s.machine.running() || ctx.Err() != nil {
 			return fmt.Errorf("the %s PostgreSQL server did not start: %w\n%s", s.way, err, s.machine.log())
